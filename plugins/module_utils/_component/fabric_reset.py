@@ -14,6 +14,7 @@ from .._plan.cluster_identity import is_bare, observed
 from .settings import NoSettings as Settings
 
 REQUEST = "fabric"  # of fabric_reset
+MPI_OPERATOR = "the MPI operator (ipu.fabric.workloads -e mpi_operator_state=absent -e fabric_metrics=false removes it)"
 HOSTS_TOO = "-e fabric_reset=cluster shows what is left on the hosts."
 
 
@@ -43,6 +44,7 @@ class Seen:
     gpu_pods: t.Sequence[str] = ()
     ipu: t.Optional[IpuFacts] = None
     keeps_tracker: bool = False
+    mpi_operator: bool = False  # whether there is one of ours
 
 
 class FabricReset(t.TypedDict):
@@ -114,7 +116,11 @@ def found_in(seen: Seen) -> t.Dict[str, t.List[str]]:
     """Rows of the table."""
     spiderpool = [f"{each['namespace']}/{each['name']}" for each in seen.spiderpool.get("installations", ())]
     ipu, jobs = (seen.ipu["own"], seen.ipu["jobs"]) if seen.ipu else ([], [])
-    tracker = bool(seen.ipu and seen.ipu["tracker"] and seen.keeps_tracker)
+    stays = {
+        "the IPU operator's partitions (ipu_operator_keep_tracker)": bool(seen.ipu and seen.ipu["tracker"])
+        and seen.keeps_tracker,
+        MPI_OPERATOR: seen.mpi_operator,
+    }
     return {
         "objects": stack_list(seen, "objects"),
         "operators": [*seen.own, *spiderpool, *ipu],
@@ -122,7 +128,7 @@ def found_in(seen: Seen) -> t.Dict[str, t.List[str]]:
         "network operator stays for": [*seen.network_operator.get("needed_by", ())],
         "Spiderpool stays for": [*seen.spiderpool.get("needed_by", ())],
         "whereabouts stays for": whereabouts_stays(seen),
-        "stays on purpose": ["the IPU operator's partitions (ipu_operator_keep_tracker)"] if tracker else [],
+        "stays on purpose": [what for what, there in stays.items() if there],
         "pods on the networks": stack_list(seen, "pods"),
         "pods with GPUs": [*seen.gpu_pods],
         "IPUJobs": [*jobs],

@@ -50,6 +50,14 @@ def test_nothing_left_is_no_error(folder):
     assert set(REPORTS) <= left(folder)
 
 
+def test_the_mpi_operator_stays_and_is_named(folder):
+    found = answers()
+    found["cluster_info"]["*"]["mpi"]["ours"] = True
+    done = run(folder, "ipu.fabric.reset", found, fabric_reset="")
+    assert done.code == 0, done.text
+    assert "-e mpi_operator_state=absent -e fabric_metrics=false removes it" in done.said
+
+
 def test_hosts_without_a_cluster_have_no_fabric(folder):
     """Nobody waits a minute for an API that is gone."""
     found = answers()

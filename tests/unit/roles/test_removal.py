@@ -41,7 +41,7 @@ IPU: Data = {
 class Cluster(Answers):
     def cluster_info(self, args: Data) -> Data:
         gpu = {"operators": [], "pods": [], "drivers": [], "labelled": [], **self.state["gpu"]}
-        return {**self.state["cluster"], "ipu": self.state["ipu"], "gpu": gpu}
+        return {"mpi": {"ours": False, "jobs": []}, **self.state["cluster"], "ipu": self.state["ipu"], "gpu": gpu}
 
     def fabric_stack(self, args: Data) -> Data:
         if args["stack"] == "network_operator":

@@ -28,6 +28,11 @@ def plan(**seen):
             "is left in the cluster but the IPU operator's partitions (ipu_operator_keep_tracker)",
             "",
         ),
+        (
+            {"mpi_operator": True},
+            "cluster but the MPI operator (ipu.fabric.workloads -e mpi_operator_state=absent -e",
+            "",
+        ),
         ({"request": "fabric"}, "", ""),
         (
             NETWORK,
@@ -72,6 +77,7 @@ def test_what_stays_is_said_at_the_end():
         " kube-system/whereabouts."
     )
     assert found["whereabouts_stays"] == ["kube-system/whereabouts"]
+    assert "but the MPI operator (ipu.fabric.workloads" in plan(request="fabric", mpi_operator=True)["end"]
     assert plan(request="fabric")["end"] == "Nothing of this fabric is left in the cluster or on its hosts."
 
 
