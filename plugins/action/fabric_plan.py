@@ -192,11 +192,11 @@ def keep_applied(
     if folder and not check_mode:
         texts = {**plan_files(folder, applied, options["plan_file"]), APPLIED: json.dumps(applied) + "\n"}
         write_files(folder, texts, "fabric_artifacts_dir")
-    here, path = os.environ.get("PWD", ""), str(COLLECTION / "docs/examples/training.yml")
+    here, path = os.environ.get("PWD", ""), str(COLLECTION / "docs/examples")
     usual = cluster["kubeconfig"] == os.path.join(here, "artifacts/admin.conf")
-    example = os.path.relpath(path, here) if here and path.startswith(f"{here}/") else path
+    examples = os.path.relpath(path, here) if here and path.startswith(f"{here}/") else path
     report = os.path.join(folder, REPORT) if folder else ""
-    steps = next_steps(applied, cluster["kubeconfig"], cluster["host"], example, usual, report)
+    steps = next_steps(applied, cluster["kubeconfig"], cluster["host"], examples, usual, report)
     return {"changed": False, "plan": applied, "text": "\n".join(steps)}
 
 

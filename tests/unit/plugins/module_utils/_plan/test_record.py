@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import copy
 import json
+import shlex
 
 import pytest
 import yaml
@@ -109,7 +110,7 @@ def test_drift_has_the_marks_of_a_plan(change_word, line):
     assert line in plan_report.drift_text([one]).splitlines()
 
 
-JOB = "ansible-playbook training.yml"
+JOB = "ansible-playbook examples/training.yml"
 
 
 @pytest.mark.parametrize(
@@ -120,19 +121,57 @@ JOB = "ansible-playbook training.yml"
         ({"require_rdma": False}, "localhost", True, [f"""{JOB} -e '{{"rdma_resource": ""}}'"""]),
         ({"networks": [{"name": "rail"}]}, "localhost", True, [f"""{JOB} -e '{{"networks": ["rail"]}}'"""]),
         ({}, "cp1", True, ["ssh cp1 sudo kubectl --kubeconfig /a/admin.conf get nodes"]),
-        ({"ipu": False}, "localhost", True, ["kubectl --kubeconfig /a/admin.conf get nodes"]),
+        ({"ipu": False, "networks": []}, "localhost", True, ["kubectl --kubeconfig /a/admin.conf get nodes"]),
     ],
 )
 def test_the_commands_after_site(settings, host, usual, expected):
     """They are those of this site: its kubeconfig, its networks, and its RDMA resource."""
-    said = plan_report.next_steps(plan(site(), **settings), "/a/admin.conf", host, "training.yml", usual)
+    said = plan_report.next_steps(plan(site(), **settings), "/a/admin.conf", host, "examples", usual)
     assert [line.strip() for line in said[-len(expected) :]] == expected
     assert ("IPUJob" in said[0]) == (len(said) == 4)
     assert len(said) == (4 if host == "localhost" and settings.get("ipu", True) else 3)
 
 
+@pytest.mark.parametrize(
+    ("settings", "usual", "expected"),
+    [
+        (
+            {},
+            True,
+            {"native_workload_network": "rdma-net", "native_workload_rdma_resource": "rdma/rdma_shared_device_a"},
+        ),
+        (
+            {"require_rdma": False, "networks": [{"name": "rail", "namespace": "jobs"}]},
+            False,
+            {
+                "native_workload_network": "jobs/rail",
+                "native_workload_rdma_resource": "",
+                "native_workload_check_memlock": False,
+                "native_workload_kubeconfig": "/a/admin.conf",
+            },
+        ),
+    ],
+)
+def test_without_ipus_the_first_job_shows_its_interface(settings, usual, expected):
+    planned = plan(site(), ipu=False, **settings)
+    said = plan_report.next_steps(planned, "/a/admin.conf", "localhost", "examples", usual)
+    command = shlex.split(said[-1])
+    assert said[0] == "Next: look at the nodes, then run a first job on the network."
+    assert command[:3] == ["ansible-playbook", "examples/native-training.yml", "-e"]
+    given = json.loads(command[3])
+    own = {key: value for key, value in given.items() if not key.startswith("example_")}
+    assert own == {"native_workload_name": "first-job", **expected}
+    example = (ROOT / "docs/examples/native-training.yml").read_text(encoding="utf-8")
+    assert [name for name in given if name.startswith("example_") and name not in example] == []
+
+
+def test_the_first_job_has_the_image_that_the_proof_has_pulled():
+    defaults = yaml.safe_load((ROOT / "roles/verify/defaults/main.yml").read_text(encoding="utf-8"))
+    assert defaults["verify_image"] == plan_report.PROOF_IMAGE
+
+
 def test_the_report_comes_first():
-    said = plan_report.next_steps(plan(site()), "/a/admin.conf", "cp1", "training.yml", True, "/a/report.html")
+    said = plan_report.next_steps(plan(site()), "/a/admin.conf", "cp1", "examples", True, "/a/report.html")
     assert said[:2] == ["Report: /a/report.html", "Next: look at the nodes."]
 
 
