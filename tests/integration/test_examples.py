@@ -13,12 +13,16 @@ from pathlib import Path
 
 import pytest
 import yaml
+from ansible_collections.ipu.fabric.plugins.module_utils._plan.report import native_job_variables
 from ansible_collections.ipu.fabric.plugins.plugin_utils._render.mpijob import mpi_job
 from ansible_collections.ipu.fabric.tests.integration.api_server import ApiServer, Modules, crds, run_playbook
 from ansible_collections.ipu.fabric.tests.unit.fixtures.paths import ROOT, SCHEMAS
+from ansible_collections.ipu.fabric.tests.unit.fixtures.site import plan, site
 
 EXAMPLES = ROOT / "docs" / "examples"
 PLAN = ROOT / "tests/integration/plan.json"  # as much of one as the examples read
+# What site prints as the next command.
+FIRST_JOB = native_job_variables(plan(site(), ipu=False)["networks"][0], "")
 RECAP = "changed={} "
 
 
@@ -34,10 +38,11 @@ def play(api: ApiServer, playbook: Path, *options: str, **variables: t.Any) -> s
     ("name", "given"),
     [
         ("native-training", {"native_workload_user": "0"}),
+        ("native-training", {**FIRST_JOB, "plan_file": "/nonexistent"}),
         ("native-inference", {"example_replicas": "3", "example_vipu": "10.5.0.2", "plan_file": "/nonexistent"}),
     ],
 )
-def test_native_workloads(api: ApiServer, name: str, given: t.Dict[str, str]) -> None:
+def test_native_workloads(api: ApiServer, name: str, given: t.Dict[str, t.Any]) -> None:
     """Nothing runs here, so what would be applied is checked by a dry run. Variables of the command line are text."""
     assert RECAP.format(1) in play(api, EXAMPLES / f"{name}.yml", "--check")
     assert RECAP.format(1) in play(api, EXAMPLES / f"{name}.yml", "--check", **given)

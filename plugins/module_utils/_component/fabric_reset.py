@@ -70,6 +70,7 @@ def decide(settings: Settings, seen: Seen) -> FabricReset:
         refusal = (
             f"Nothing may use the fabric when it is removed. Seen: {', '.join(users)}. Next: stop what created them (a"
             " Deployment, an IPUJob), or have them deleted with -e fabric_reset_force=true."
+            f"{' If pods with GPUs are ending already, run it again when they have ended.' if seen.gpu_pods else ''}"
         )
     elif not asked and left:
         refusal = (

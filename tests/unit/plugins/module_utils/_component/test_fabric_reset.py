@@ -49,6 +49,11 @@ def plan(**seen):
         ({**NETWORK, "request": "fabric"}, "", ""),
         ({**USED, "request": "fabric"}, "", "Nothing may use the fabric when it is removed. Seen: default/user. Next:"),
         ({**USED, "request": "fabric", "force": True}, "", ""),
+        (
+            {"request": "fabric", "gpu_pods": ["ml/train"]},
+            "",
+            "If pods with GPUs are ending already, run it again when",
+        ),
         ({"request": "fabric", "ipu": {**NOTHING, "jobs": ["train/a"]}}, "", "Seen: train/a."),
         ({"own": ["nvidia-network-operator/network-operator"]}, "", "run it again"),
     ],
