@@ -197,7 +197,14 @@ class Findings:
 
     def error(self, check: str, hosts: t.Iterable[str], what: str, seen: str, next_step: str) -> None:
         if check in self._allow:
-            self._add("warning", check, hosts, what, seen, f"Allowed. Otherwise: {next_step}")
+            self._add(
+                "warning",
+                check,
+                hosts,
+                what,
+                seen,
+                f"Allowed. Otherwise: {next_step.partition(' Or set fabric_allow')[0]}",
+            )
             return
         offered = check in ALLOWABLE and "fabric_allow" not in next_step
         hint = f" Or allow it with fabric_allow: [{check}]." if offered else ""

@@ -210,7 +210,7 @@ def check_ipam(settings: Settings, seen: Seen) -> None:
     pods = [*seen.pods, *seen.other_pods]
     if seen.policy_ipam not in ("", settings.ipam) and pods:
         raise FabricError(
-            f"The IPAM is {seen.policy_ipam}, and {settings.ipam} would give addresses of running pods a second time.",
+            f"The IPAM is {seen.policy_ipam}, and {settings.ipam} would hand out the addresses of running pods again.",
             "pods of the cluster",
             ", ".join(pods),
             f"Stop these pods first, or set fabric_ipam to {seen.policy_ipam}.",

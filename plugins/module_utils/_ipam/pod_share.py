@@ -34,7 +34,7 @@ def pods_share(network: Network, share: str) -> netaddr.IPRange:
         return netaddr.IPRange(countable[countable.size // 2], countable[-1])
     if not re.search(r"[.:]", share):
         raise FabricError(
-            "The pods' share of the subnet was expected.",
+            "The pods' share of the subnet is not valid.",
             "share",
             f"{share!r}",
             "Set share to upper_half, all, a CIDR or a range a-b.",

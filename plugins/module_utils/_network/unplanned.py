@@ -151,7 +151,8 @@ def blocks_given_up(
             lost = [block for node, block in blocks if not keeps_block(spec, node, block)]
             if lost:
                 was, will = ("{subnet} in blocks of {perNodeBlockSize}".format(**each) for each in (item["spec"], spec))
-                what = f"{describe(item)}: {was} now, {will} planned; {len(lost)} of {len(blocks)} nodes lose theirs"
+                what = f"{describe(item)}: {was} now, {will} planned; nodes that lose their block: "
+                what += f"{len(lost)} of {len(blocks)}"
                 found[what] = parse_ranges(lost, name) & address_sets.pool_addresses(spec)
     return found
 
@@ -169,7 +170,7 @@ def refuse_blocks_in_use(lost: t.Mapping[str, netaddr.IPSet], pods: Pods) -> Non
         raise FabricError(
             "Nodes must keep their blocks of nv-ipam while pods have addresses of them: others would get these too.",
             "; ".join(dict.fromkeys(held.values())),
-            f"{len(held)} addresses are in use: {shorten_list(list(held), SHOWN)}",
+            f"in use: {shorten_list(list(held), SHOWN)}",
             "Stop what creates these pods and run again, or keep the pool as it is: its block size follows from "
             "fabric_pods_per_node, share, reserved and the number of hosts, its nodes from the hosts with a NIC on the "
             "network.",

@@ -171,7 +171,7 @@ def plan_reset(
     left = any(found["removed"] for found in reached.values())
     if not what and left and (given.name != name if name else not given.name):
         what = "This takes the cluster away from all of its hosts, with all data in it."
-        what += f" It is called {name}." if name else " No host knows its name any more."
+        what += f" Its name is {name}." if name else " No host knows its name any more."
         what += f" Seen: fabric_reset_name is {given.name or 'empty'}."
         next_step = (
             f"If this is what you want, run again with -e fabric_reset=cluster -e fabric_reset_name={name or 'NAME'}."

@@ -373,8 +373,9 @@ def _check_dns(host: PlacedHost, facts: HostFacts, findings: Findings) -> None:
             [host.name],
             "Names that the cluster needs must resolve on every host.",
             f"no answer for {', '.join(missing)}",
-            "Correct fabric_control_plane_endpoint or fabric_mirror.registry if the name is wrong. Else add it to DNS"
-            " or to /etc/hosts, on this controller too.",
+            "Correct the variable that has the name, fabric_control_plane_endpoint or fabric_mirror.registry (with one"
+            " control plane the endpoint may be empty), or add the name to DNS or to /etc/hosts, on this controller"
+            " too.",
         )
 
 

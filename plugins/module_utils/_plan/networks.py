@@ -447,7 +447,7 @@ def _check_overlaps(networks: t.Sequence[PlannedNetwork], stack: str, findings: 
                 "subnet",
                 [],
                 f"{both} would give out the same addresses.",
-                f"{cidrs[0]} and {cidrs[1]} overlap, and {spans} of them: {describe_addresses(same)} in both",
+                f"{cidrs[0]} and {cidrs[1]} overlap, and pods get {spans}: {describe_addresses(same)} in both",
                 (
                     "Give each its own hosts and subnet"
                     if one["master"] != other["master"]

@@ -235,7 +235,7 @@ def check_blocks(running: t.Optional[Running], networks: t.Sequence[PlannedNetwo
             findings.warning(
                 "pool-blocks",
                 [running.host],
-                "nv-ipam takes the blocks of a pool from its nodes, and gives addresses of running pods a second time.",
+                "nv-ipam takes the pool's blocks away from its nodes, and hands out addresses of running pods again.",
                 f"IPPool {pool['name']} has {now['subnet']} in blocks of {now['block_size']}; "
                 f"{subnet} in blocks of {size} is planned",
                 "Stop the pods of this network before site, which refuses the change while they have these addresses. "

@@ -19,6 +19,8 @@ from .running_cluster import Running
 from .sources import text_of
 
 CHECK = "sources"
+MANY = 4  # sources without an answer that are told as one finding
+LISTED = 12
 KUBERNETES_IMAGES = "registry.k8s.io"
 CHARTS = {"gpu_operator": "gpu-operator", "ipu_operator": "ipu-operator", "whereabouts": "whereabouts-chart"}
 # Of an Installation of Calico: with them its images have other names.
@@ -144,21 +146,37 @@ def _manifests(wanted: Wanted) -> t.List[SourceQuestion]:
 
 
 def check_answers(settings: Settings, hosts: Hosts, running: t.Optional[Running], findings: Findings) -> None:
-    """One finding for each source and what was seen of it."""
+    """One finding for each source and what was seen of it; one for all where many are silent, as without internet."""
     installed = (running.facts.get("charts") or []) if running else []
+    seen = [("", problem) for problem in settings.source_problems]
     for host in hosts.values():
         if host.facts and "recalled" not in host.observation:
-            for problem in host.facts.get("sources") or []:
-                _report(problem, [host.name], installed, findings)
-    for problem in settings.source_problems:
-        _report(problem, [], installed, findings)
+            seen += [(host.name, problem) for problem in host.facts.get("sources") or []]
+    seen = [(name, problem) for name, problem in seen if not problem["chart"] or problem["chart"] not in installed]
+    silent = [(name, problem) for name, problem in seen if not problem["lacks"] and not problem["playbook"]]
+    texts = dict.fromkeys(_seen(problem) for _name, problem in silent)
+    if len(texts) >= MANY:
+        findings.error(
+            CHECK,
+            dict.fromkeys(name for name, _problem in silent if name),
+            f"{len(texts)} sources of this site do not answer.",
+            shorten_list(texts, LISTED, "; "),
+            "Without internet, set fabric_mirror to a mirror of the site, or bring all of it along with fabric_bundle:"
+            " https://github.com/ipu-fabric/ipu.fabric/blob/main/docs/guides/air-gap.md. Otherwise let the hosts"
+            " through, by fabric_proxy or the firewall.",
+        )
+        seen = [each for each in seen if each not in silent]
+    for name, problem in seen:
+        _report(problem, [name] if name else [], findings)
 
 
-def _report(problem: SourceProblem, hosts: t.Sequence[str], installed: t.Sequence[str], findings: Findings) -> None:
-    if problem["chart"] and problem["chart"] in installed:
-        return
+def _seen(problem: SourceProblem) -> str:
+    return f"{problem['url']} ({problem['variable']}): {problem['seen']}"
+
+
+def _report(problem: SourceProblem, hosts: t.Sequence[str], findings: Findings) -> None:
     variable, who = problem["variable"], "these hosts" if hosts else "the machine that runs Ansible"
-    seen = f"{problem['url']} ({variable}): {problem['seen']}"
+    seen = _seen(problem)
     if problem["lacks"]:
         what = f"A source does not have {shorten_list(problem['lacks'].split(', '), 4)}."
         other = f"set {problem['release']} to a release that it has" if problem["release"] else ""

@@ -65,8 +65,8 @@ def names(objects: t.Sequence[t.Any]) -> t.Set[str]:
         ({}, {"ofed_driver": {"version": "1"}, "nfd": True}, ""),
         ({"nfd": ["gpu/nfd-worker"]}, {"ofed_driver": {"version": "1"}}, ""),
         # Others' networks would lose their IPAM as well.
-        ({"policy_ipam": "whereabouts", "other_pods": ["jobs/stranger"]}, {}, "second time.*jobs/stranger"),
-        ({"policy_ipam": "whereabouts", "pods": ["jobs/ours"]}, {}, "second time.*jobs/ours"),
+        ({"policy_ipam": "whereabouts", "other_pods": ["jobs/stranger"]}, {}, "running pods again.*jobs/stranger"),
+        ({"policy_ipam": "whereabouts", "pods": ["jobs/ours"]}, {}, "running pods again.*jobs/ours"),
         ({"policy_ipam": "whereabouts"}, {}, ""),
         ({"policy_ipam": "nv-ipam", "pods": ["jobs/ours"]}, {}, ""),
         ({}, {"version": "0.0.1"}, "network_operator_version"),

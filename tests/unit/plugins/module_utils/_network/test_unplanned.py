@@ -192,8 +192,8 @@ def test_blocks_in_use_are_not_given_to_other_nodes() -> None:
     text = str(caught.value)
     for part in (
         "IPPool operator/rail: 10.5.0.0/24 in blocks of 8 now, 10.5.0.0/24 in blocks of 16 planned",
-        "2 of 2 nodes",
-        "1 addresses are in use: jobs/trainer (10.5.0.9)",
+        "lose their block: 2 of 2",
+        "in use: jobs/trainer (10.5.0.9)",
         "fabric_pods_per_node",
     ):
         assert part in text

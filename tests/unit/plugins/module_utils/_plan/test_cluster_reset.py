@@ -52,7 +52,7 @@ def test_paths_are_shown_as_they_are():
 @pytest.mark.parametrize("name", ["", "kubernetes", "10.88.0.12:6443"])
 def test_another_name_or_none(name):
     refusal = plan(name=name)["refusal"]
-    assert f"It is called {NAME}. Seen: fabric_reset_name is {name or 'empty'}. Next: " in refusal
+    assert f"Its name is {NAME}. Seen: fabric_reset_name is {name or 'empty'}. Next: " in refusal
     assert refusal.endswith(f"-e fabric_reset=cluster -e fabric_reset_name={NAME}.")
 
 

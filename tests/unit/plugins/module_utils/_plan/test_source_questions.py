@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 import typing as t
 
+import pytest
 from ansible_collections.ipu.fabric.plugins.module_utils._plan import source_questions
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.source_questions import Wanted
 from ansible_collections.ipu.fabric.tests.unit.fixtures import site as sites
@@ -119,6 +120,22 @@ def test_one_finding_for_a_source_with_the_hosts_that_see_it_so() -> None:
     )
     hosts["w1"]["recalled"] = "2026-11-20T00:00:00+00:00"
     assert sites.errors(sites.plan(hosts))["sources"]["hosts"] == ["w2"]
+
+
+@pytest.mark.parametrize(("number", "told"), [(3, 3), (4, 1), (9, 1)])
+def test_a_site_without_internet_gets_one_finding(number: int, told: int) -> None:
+    """It was an error for each of twelve sources, and none named the way of a site without internet."""
+    hosts, lacking = sites.site(), {**DEAD, "lacks": "kubelet 1.36.9"}
+    for name in ("w1", "w2"):
+        dead = [{**DEAD, "variable": f"fabric_mirror.charts.c{place}"} for place in range(number)]
+        hosts[name]["host"]["sources"] = [*dead, lacking]
+    found = [each for each in sites.plan(hosts)["findings"] if each["check"] == "sources"]
+    assert len(found) == told + 1
+    assert {tuple(each["hosts"]) for each in found} == {("w1", "w2")}
+    assert (f"{number} sources of this site" in found[0]["what"], "fabric_bundle" in found[0]["next"]) == (
+        told == 1,
+    ) * 2
+    assert all(f"fabric_mirror.charts.c{place}" in str(found) for place in range(number))
 
 
 def test_what_only_another_playbook_needs_is_a_warning() -> None:
