@@ -20,7 +20,10 @@ from ansible_collections.ipu.fabric.tests.unit.test_documents import KINDS, MANU
 
 GAP = "\ufffc"  # what a message takes in when it is made
 PAGES = "https://github.com/ipu-fabric/ipu.fabric/blob/main/"
-VARIABLES = role_variables() | site_variables() | {"kubernetes_checked_kubeconfig"}  # a fact
+EXAMPLES = {
+    name for path in (ROOT / "docs/examples").glob("*.yml") for name in re.findall(r"\bexample_\w+", path.read_text())
+}
+VARIABLES = role_variables() | site_variables() | EXAMPLES | {"kubernetes_checked_kubeconfig"}  # a fact
 # Names with the prefix of a role that are something else.
 OTHERS = {*CHECK_TYPES, *KINDS["module"], *KINDS["filter"], *KINDS["role"], *KINDS["playbook"]}
 MODULES = set(RDMA_MODULES)
@@ -133,6 +136,7 @@ def wrong_names(text: str) -> t.Iterator[str]:
         ("Set fabric_kubernetes_versoin.", ["fabric_kubernetes_versoin"]),
         (f"Set fabric_{GAP} or kubernetes_allow_new_cluster.", []),
         ("Run it with -e fabric_rest=cluster.", ["-e fabric_rest", "fabric_rest"]),
+        ("Run it with -e example_transport=tcp, or -e example_transprt=tcp.", ["-e example_transprt"]),
         ("Run site with --tags macvaln.", ["--tags macvaln"]),
         ("Or allow it with fabric_allow: [cgroups].", ["allowed cgroups"]),
         ("RDMA fails in them (check gids).", ["check gids"]),
