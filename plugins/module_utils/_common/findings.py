@@ -133,18 +133,28 @@ CHECKS: t.Dict[str, str] = {**ALLOWABLE, **REQUIRED}
 
 
 ALIKE = 3  # findings with the same words that are told one by one
+TOGETHER = ("unobserved",)  # alike from two hosts on, if the cause is the same
 ONE_BY_ONE = ("plan-moved",)  # each is a decision, and they have a limit of their own
 
 
 def _folded(group: t.Sequence[Finding]) -> t.List[Finding]:
     """Findings that differ only in what was seen on their hosts, as one where there are many."""
     first = group[0]
-    if len(group) <= ALIKE or first["check"] in ONE_BY_ONE or not all(finding["hosts"] for finding in group):
+    apart = 1 if first["check"] in TOGETHER else ALIKE
+    if len(group) <= apart or first["check"] in ONE_BY_ONE or not all(finding["hosts"] for finding in group):
         return list(group)
     hosts = list(dict.fromkeys(host for finding in group for host in finding["hosts"]))
     rest = len(hosts) - len(first["hosts"])
-    seen = f"{shorten_list(first['hosts'], ALIKE)}: {first['seen']}; and the like on {rest} more hosts"
+    more = f"{rest} more {'host' if rest == 1 else 'hosts'}"
+    seen = f"{shorten_list(first['hosts'], ALIKE)}: {first['seen']}; and the like on {more}"
     return [{**first, "hosts": hosts, "seen": seen}]
+
+
+def _cause(finding: Finding) -> str:
+    """What ends the message of a host that can't be reached, without its address, its port and the time."""
+    if finding["check"] not in TOGETHER:
+        return ""
+    return re.sub(r"\S*\d\S*", "", finding["seen"].rpartition(": ")[2])
 
 
 def fold_networks(findings: t.Sequence[Finding], names: t.Sequence[t.Sequence[str]]) -> t.List[Finding]:
@@ -235,6 +245,6 @@ class Findings:
         """
         groups: t.Dict[t.Tuple[str, ...], t.List[Finding]] = {}
         for finding in sorted(self._findings.values(), key=lambda finding: finding["level"]):
-            words = (finding["level"], finding["check"], finding["what"], finding["next"])
+            words = (finding["level"], finding["check"], finding["what"], finding["next"], _cause(finding))
             groups.setdefault(words, []).append(finding)
         return [each for group in groups.values() for each in _folded(group)]

@@ -23,6 +23,19 @@ def test_one_mistake_on_many_hosts_is_told_once(hosts: int, told: int) -> None:
         assert errors[0]["seen"] == f"w1: eth0 has 10.0.0.1; and the like on {hosts - 1} more hosts"
 
 
+def test_hosts_that_are_out_of_reach_for_the_same_cause_are_told_once() -> None:
+    """From two on: a network that is down took an error for each host."""
+    ssh = "Failed to connect to the host via ssh: ssh: connect to host 10.0.0.{} port 22: {} (at host_info)"
+    causes = ["Connection refused", "No route to host", "Connection refused", "No route to host", "No route to host"]
+    findings = Findings()
+    for number, cause in enumerate(causes, 1):
+        findings.error("unobserved", [f"w{number}"], "Not observed.", ssh.format(number, cause), "Make it reachable.")
+    refused, no_route = findings.as_list()
+    assert (refused["hosts"], no_route["hosts"]) == (["w1", "w3"], ["w2", "w4", "w5"])
+    assert refused["seen"] == f"w1: {ssh.format(1, causes[0])}; and the like on 1 more host"
+    assert no_route["seen"] == f"w2: {ssh.format(2, causes[1])}; and the like on 2 more hosts"
+
+
 def test_what_differs_in_advice_or_has_no_host_stays_apart() -> None:
     findings = Findings()
     for number in range(5):
