@@ -131,7 +131,7 @@ class JobWait:
                 raise self.error(
                     "can't start, the wait was stopped early",
                     "; ".join(state.faults),
-                    "Fix what is named (image, resource, secret, rights), and run again with recreate: true.",
+                    f"Fix what is named (image, resource, secret, rights), then {self.again()}",
                 )
         if self.elapsed >= self.request.wait_timeout:
             seen = state or JobState("unknown", False, ["the Kubernetes API"], [])
@@ -174,7 +174,15 @@ class JobWait:
         return self.error(
             "failed",
             "; ".join([message, *ends, f"{restarts} restarts", *lines]),
-            "Fix what its log names, then run again with recreate: true.",
+            f"Fix what its log names, then {self.again()}",
+        )
+
+    def again(self) -> str:
+        """How a job is replaced that did not get to its end, and what it holds until then."""
+        name, namespace = self.request.name, self.request.namespace
+        return (
+            f"run again{'' if self.request.recreate else ' with recreate: true'}. Until then the job keeps its"
+            f" {'pods and IPUs' if self.pods else 'IPUs'}; kubectl delete ipujob -n {namespace} {name} frees them."
         )
 
     def error(self, how: str, seen: str, next_step: str, code: Code = "not-ready") -> JobError:

@@ -13,6 +13,10 @@ REFUSED = FabricError("The API server refused to read an object.", "x", "forbidd
 REQUEST = JobRequest("mnist", "n", wait_timeout=100)
 
 
+OWNER = {"kind": "IPUJob", "uid": "u"}
+POD = {"metadata": {"name": "mnist-worker-0", "namespace": "n", "ownerReferences": [OWNER]}, "status": {}}
+
+
 class Clock:
     def __init__(self):
         self.now = 0.0
@@ -140,6 +144,19 @@ def test_a_restart_that_does_not_come_counts_after_a_while(word, ends):
     with pytest.raises(job_wait.JobError, match=ends) as error:
         waiting.is_done("finished")
     assert "no message; 0 restarts" in error.value.seen
+
+
+@pytest.mark.parametrize("recreate", [False, True])
+@pytest.mark.parametrize(("own", "kept"), [([], "its IPUs"), ([POD], "its pods and IPUs")])
+def test_a_failed_job_says_what_it_holds_and_how_to_free_it(recreate, own, kept):
+    """An example has recreate: true already: to name it is no advice."""
+    request = JobRequest("mnist", "n", recreate=recreate)
+    waiting = job_wait.JobWait(Cluster(job("Failed"), [operator()], own), "/path", request, print, Clock())
+    with pytest.raises(job_wait.JobError) as error:
+        waiting.is_done("finished")
+    freed = f"Until then the job keeps {kept}; kubectl delete ipujob -n n mnist frees them."
+    how = "" if recreate else " with recreate: true"
+    assert error.value.next_step == f"Fix what its log names, then run again{how}. {freed}"
 
 
 def test_an_operator_is_asked_for_again_after_a_while():
