@@ -83,7 +83,7 @@ def test_a_cluster_that_is_not_there(run: Modules, tmp_path: Path) -> None:
     result = run("kube_apply", check=True, **missing)
     assert result["changed"]
     assert "it is treated as empty" in str(result["warnings"])
-    with pytest.raises(ModuleFailedError, match="Next: Run it in the directory in which you run site"):
+    with pytest.raises(ModuleFailedError, match=r"Next: Run ipu\.fabric\.site first"):
         run("kube_apply", **missing)
 
 

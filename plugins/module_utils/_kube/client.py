@@ -346,8 +346,9 @@ def connect(module: AnsibleModule) -> Cluster:
                 "There is no kubeconfig here.",
                 where,
                 "no such file",
-                "Run it in the directory in which you run site, where artifacts/ is. Or name the file, for playbooks"
-                " with fabric_kubeconfig, for roles and examples with their variable of the kubeconfig.",
+                "Run ipu.fabric.site first. If it has run, run this in the same directory, where artifacts/ is. Or name"
+                " the file, for playbooks with fabric_kubeconfig, for roles and examples with their variable of the"
+                " kubeconfig.",
                 code="api-unreachable",
                 transient=False,
             ) from error

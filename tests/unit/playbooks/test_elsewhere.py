@@ -29,7 +29,7 @@ def test_an_example_that_needs_the_kubeconfig(tmp_path):
     done = play(tmp_path, str(ROOT / "docs/examples/mnist.yml"), {}, {})
     assert done.code != 0
     assert "There is no kubeconfig here." in done.said, done.text
-    assert "Run it in the directory in which you run site" in done.said
+    assert "Run ipu.fabric.site first. If it has run, run this in the same directory" in done.said
 
 
 def test_a_shell_line_stays_whole_as_the_guide_writes_it():

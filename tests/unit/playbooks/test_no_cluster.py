@@ -1,0 +1,21 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Playbooks that need a cluster, on hosts that are in none, as after reset: they say so at once, and ask no API."""
+
+from __future__ import annotations
+
+import pytest
+from ansible_collections.ipu.fabric.tests.unit.fixtures import site
+from ansible_collections.ipu.fabric.tests.unit.fixtures.playbooks import play
+from ansible_collections.ipu.fabric.tests.unit.playbooks.test_api import GROUPS
+
+
+@pytest.mark.parametrize("playbook", ["verify", "drift", "upgrade"])
+def test_no_host_is_in_a_cluster(tmp_path, playbook):
+    found = {"host_info": site.observed(site.site())}
+    done = play(tmp_path, f"ipu.fabric.{playbook}", GROUPS, found, fabric_probe_ports=False)
+    assert done.code != 0
+    assert "No host of this inventory is in a cluster. Seen: Plan: 3 hosts to install." in done.said, done.text
+    assert "Next: run ipu.fabric.site first" in done.said
+    assert {call.module for call in done.calls} == {"host_info"}
