@@ -58,11 +58,22 @@ def test_site_leaves_the_plan_that_it_applied_and_says_what_comes_next(done):
     folder, run = done
     assert (folder / "artifacts/applied.json").exists()
     assert f"kubectl --kubeconfig {folder}/artifacts/admin.conf get nodes" in run.text
+    assert "--limit" not in run.text
 
 
 def test_a_part_of_site_is_not_the_whole(tmp_path):
     run = play(tmp_path, "ipu.fabric.site", GROUPS, ANSWERS, "--tags", "memlock", **GIVEN)
     assert run.code == 0, run.text
+    assert not (tmp_path / "artifacts/applied.json").exists()
+
+
+def test_a_run_with_limit_says_what_it_left_out(tmp_path):
+    run = play(tmp_path, "ipu.fabric.site", GROUPS, ANSWERS, "--limit", "w1", environment=STEPS, **GIVEN)
+    assert run.code == 0, run.text
+    assert words("Limited to w1 (--limit): this run sets up no other host.") in words(run.text), run.text
+    assert words("The plan covers them too, and they were asked for it: cp1, w2") in words(run.text)
+    assert words(f"Report: {tmp_path}/artifacts/report.html") in words(run.text)
+    assert words("Next: run ipu.fabric.site without --limit.") in words(run.text)
     assert not (tmp_path / "artifacts/applied.json").exists()
 
 
