@@ -43,12 +43,12 @@ STEPS = {
     "cni": "Set `fabric_cni` to `calico`, `flannel` or `none`.",
     "cni-directories": "Set `fabric_cni_bin_directory` and `fabric_cni_network_directory` to directories of all nodes."
     " For other than the usual ones take network operator 25.7 or later.",
-    "cni-files": "Remove or rename the named file. Of Cilium set `cni.exclusive` to `false`.",
+    "cni-files": "Remove or rename the named file. With Cilium, set `cni.exclusive` to `false`.",
     "cni-tokens": "Run `ipu.fabric.site`, which starts multus again: [tokens](hardening.md#tokens-of-cni-plugins).",
     "control-plane-count": "Use 1, 3 or 5 control planes.",
     "cpus": "Give the host more processors, or set `fabric_host_sizes`.",
     "disk": "Free disk below `/var/lib`, or set `fabric_host_sizes`."
-    " Have a local ext4 or XFS at `/var/lib/containerd`.",
+    " Mount a local ext4 or XFS at `/var/lib/containerd`.",
     "distribution": "Install Debian 12 or 13, or Ubuntu 22.04 or 24.04.",
     "dns": "Add the names to DNS or `/etc/hosts`, or correct `/etc/resolv.conf`.",
     "endpoint": "Before the first run set `fabric_control_plane_vip` or `fabric_control_plane_endpoint` (`host:port`).",
@@ -76,7 +76,7 @@ STEPS = {
     " [an installed operator](ipu-operator.md#an-operator-that-is-already-installed).",
     "ipu-operator-version": "Set `fabric_ipu_operator_version` to a release in [releases](releases.md).",
     "kernel-modules": "Install the full kernel package (`linux-image-amd64`, or `linux-modules-extra` on Ubuntu)."
-    " Take out what keeps modules or cgroup controllers off: `/etc/modprobe.d`, the kernel's command line.",
+    " Remove what disables modules or cgroup controllers: `/etc/modprobe.d`, the kernel's command line.",
     "kubeconfig": "Copy a kubeconfig with the rights of cluster-admin to `fabric_kubeconfig`.",
     "kubernetes-range": "Take the Kubernetes or the network operator that the plan names.",
     "kubernetes-version": "Set `fabric_kubernetes_version` to a release with all three numbers that the role knows.",
@@ -116,7 +116,7 @@ STEPS = {
     " network operator 24.10 or later.",
     "rdma-resource": "Give NICs the same names on all hosts, each the first by name on its PCI function, or plan fewer"
     " pods for each NIC."
-    " Have the kubelet's data in `/var/lib/kubelet`.",
+    " Keep the data of the kubelet in `/var/lib/kubelet`.",
     "release-ended": "Plan an upgrade to a release that its makers support: [releases](releases.md).",
     "release-table": "Check that this release exists, or take one of the table.",
     "resolver": "Name a file with real DNS servers in `kubernetes_kubelet_config: {resolvConf: FILE}`.",
