@@ -290,7 +290,7 @@ def choose_nic(
             _raise_lone(meant, error)
         others = shorten_list(map(_describe_lone, devices), 4, "; ")  # it may be one of them, under another name
         seen = f"{error.seen}; {others}" if others else error.seen
-        raise FabricError(error.what, error.where, seen, error.next_step) from error
+        raise FabricError(error.what, error.where, seen, error.next_step) from None
 
 
 def _choose_nic(rdma: RdmaFacts, select: Select, vipu_address: str, require_rdma: bool, macvlan: bool) -> Link:

@@ -44,7 +44,7 @@ def test_what_differs_in_advice_or_has_no_host_stays_apart() -> None:
     assert len(findings.as_list()) == 10
 
 
-RAILS = [("rail-1", "rdma/a"), ("rail-10", "rdma/b"), ("rail-2", "rdma/c"), ("rail-3", "rdma/d"), ("rail-4", "rdma/d")]
+RAILS = (("rail-1", "rdma/a"), ("rail-10", "rdma/b"), ("rail-2", "rdma/c"), ("rail-3", "rdma/d"), ("rail-4", "rdma/d"))
 
 
 def told(*whats, names=RAILS, **parts):

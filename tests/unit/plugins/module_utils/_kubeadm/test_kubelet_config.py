@@ -81,7 +81,7 @@ def make(tmp_path, monkeypatch):
         monkeypatch.setattr(paths, "LOCK", str(tmp_path / "run/lock"))
         monkeypatch.setattr(paths, "EARLIER_KUBELET_CONFIG", str(tmp_path / "before.yaml"))
         for user in (kubelet_config, kubectl):
-            monkeypatch.setattr(user, "run_program", lambda *given, **options: host.run_program(*given, **options))
+            monkeypatch.setattr(user, "run_program", host.run_program)
         monkeypatch.setattr(kubelet_config, "read_main_pid", host.main_pid)
         monkeypatch.setattr(kubelet_config.time, "sleep", host.sleep)
         monkeypatch.setattr(kubelet_config.time, "time", lambda: host.now)
