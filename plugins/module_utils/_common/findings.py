@@ -205,20 +205,16 @@ class Findings:
             names = ", ".join(sorted(ALLOWABLE))
             self.warning("allow", [], f"Allowing {name} has no effect.", seen, f"Remove it, or name one of: {names}.")
 
-    def error(self, check: str, hosts: t.Iterable[str], what: str, seen: str, next_step: str) -> None:
+    def error(
+        self, check: str, hosts: t.Iterable[str], what: str, seen: str, next_step: str, allowed: str = ""
+    ) -> None:
+        """allowed: how it may be allowed, where that is more than to pass over the check."""
         if check in self._allow:
-            self._add(
-                "warning",
-                check,
-                hosts,
-                what,
-                seen,
-                f"Allowed. Otherwise: {next_step.partition(' Or set fabric_allow')[0]}",
-            )
+            self._add("warning", check, hosts, what, seen, f"Allowed. Otherwise: {next_step}")
             return
         offered = check in ALLOWABLE and "fabric_allow" not in next_step
-        hint = f" Or allow it with fabric_allow: [{check}]." if offered else ""
-        self._add("error", check, hosts, what, seen, next_step + hint)
+        hint = allowed or (f"Or allow it with fabric_allow: [{check}]." if offered else "")
+        self._add("error", check, hosts, what, seen, f"{next_step} {hint}".rstrip())
 
     def warning(self, check: str, hosts: t.Iterable[str], what: str, seen: str, next_step: str) -> None:
         self._add("warning", check, hosts, what, seen, next_step)

@@ -12,6 +12,7 @@ from __future__ import annotations
 import ipaddress
 import typing as t
 
+from .._common.addresses import Network
 from .._common.result import FabricError
 from .._kube.merge_values import merge_values
 from .._kube.query import Object
@@ -21,7 +22,7 @@ OWN_POOL = {"encapsulation": "VXLAN", "natOutgoing": "Enabled"}
 OWN_NETWORK = {"bgp": "Disabled"}
 
 
-def network_of(pool: Object) -> t.Union[ipaddress.IPv4Network, ipaddress.IPv6Network]:
+def network_of(pool: Object) -> Network:
     try:
         return ipaddress.ip_network(pool["cidr"], strict=False)
     except (KeyError, ValueError) as error:

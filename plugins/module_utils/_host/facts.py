@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import base64
 import contextlib
-import glob
 import hashlib
 import importlib.util
 import ipaddress
@@ -32,6 +31,7 @@ from .distributions import KUBEADM, OTHER_KUBERNETES, Found, find_distribution, 
 from .files import read_text
 from .locked_memory import read_locked_memory
 from .obstacles import read_obstacles
+from .processes import host_processes
 from .shadows import read_shadows
 from .swap import swap_origins
 from .vip import read_vip
@@ -290,10 +290,7 @@ def read_kubelet(root: str) -> Kubelet:
 def read_resolver(root: str, given: str) -> Resolver:
     """What pods get that use their host's DNS, as CoreDNS does: kubeadm takes systemd-resolved's servers if it runs."""
     # Its file outlives it until the next boot.
-    comms = glob.iglob(os.path.join(glob.escape(root), "proc/[0-9]*/comm"))
-    runs = any(
-        read_text(comm).strip() == "systemd-resolve" for comm in comms
-    )  # as much of its name as the kernel keeps
+    runs = host_processes(root, ("systemd-resolve",))
     path = given or ("/run/systemd/resolve/resolv.conf" if runs else "/etc/resolv.conf")
     lines = (line.split() for line in read_text(os.path.join(root, path.lstrip("/"))).splitlines())
     return {"path": path, "servers": [words[1] for words in lines if words[:1] == ["nameserver"] and len(words) > 1]}

@@ -198,9 +198,11 @@ def read_ports(sysfs: str) -> t.Dict[str, Port]:
     ports: t.Dict[str, Port] = {}
     for device in list_names(sysfs, "class/infiniband"):
         for number in _numbers(sysfs, device):
-            netdev, port = _netdev_of_port(sysfs, device, number), _read_port(sysfs, device, number)
-            known = ports.get(netdev)
-            if netdev and (known is None or known.link_layer != "Ethernet" == port.link_layer):
+            netdev = _netdev_of_port(sysfs, device, number)
+            if not netdev:
+                continue
+            known, port = ports.get(netdev), _read_port(sysfs, device, number)
+            if known is None or known.link_layer != "Ethernet" == port.link_layer:
                 ports[netdev] = port
     return ports
 
@@ -573,8 +575,8 @@ def read_rdma(routes_to: t.Sequence[str] = (), *, root: str = "/", run: Runner =
     vrfs = sorted({link["master"] for link in links if link["master_kind"] == "vrf"})
     return {
         "links": links,
-        "lone_devices": read_lone_devices(os.path.join(root, "sys")),
-        "mad_files": read_mad_files(os.path.join(root, "sys")),
+        "lone_devices": read_lone_devices(sysfs),
+        "mad_files": read_mad_files(sysfs),
         "loopback": addresses.get("lo", []),
         "gpus": gpus,
         "redirects": redirecting(sysfs, ways) if gpus and not is_guest(proc) else [],

@@ -13,6 +13,7 @@ import typing as t
 from .._common.command import output_of
 from .._model.observation import Obstacles
 from .files import read_text
+from .processes import host_processes
 from .sysfs import driver_name
 
 CONTAINERD = "/var/lib/containerd"
@@ -42,25 +43,6 @@ def filesystem_of(path: str, mounts: str) -> str:
         point = fields[1].replace("\\040", " ")
         if f"{path}/".startswith(point.rstrip("/") + "/") and len(point) >= longest:
             found, longest = fields[2], len(point)
-    return found
-
-
-def _namespace(root: str, process: str) -> str:
-    try:
-        return os.readlink(os.path.join(root, "proc", process, "ns/pid"))
-    except OSError:  # ended meanwhile, or of another user
-        return ""
-
-
-def _processes(root: str) -> t.Dict[str, t.List[str]]:
-    """The arguments of those whose name tells, by their name. Those of containers are not the host's, as with kind."""
-    own = _namespace(root, "1")
-    wanted = ("kubelet", "NetworkManager", "firewalld")
-    found: t.Dict[str, t.List[str]] = {}
-    for path in glob.glob(os.path.join(root, "proc/[0-9]*/comm")):
-        name = read_text(path).strip()
-        if name in wanted and _namespace(root, path.split(os.sep)[-2]) == own:
-            found[name] = read_text(os.path.join(os.path.dirname(path), "cmdline")).split("\0")
     return found
 
 
@@ -132,7 +114,7 @@ def tunnel_offloads(root: str) -> t.List[str]:
 
 def read_obstacles(root: str, modules: t.Iterable[str]) -> Obstacles:
     """All of it; modules are those that the cluster needs."""
-    running = _processes(root)
+    running = host_processes(root, ("kubelet", "NetworkManager", "firewalld"))
     name, sources = _firewall(root, running)
     limit = read_text(os.path.join(root, "proc/sys/net/ipv4/neigh/default/gc_thresh3")).strip()
     return {

@@ -25,7 +25,7 @@ UNITS = "/etc/systemd/system"
 SERVICES = ("dphys-swapfile.service", "swapspace.service", "zram-config.service", "zramswap.service")
 PROPERTIES = "Id,LoadState,ActiveState,UnitFileState,FragmentPath,SourcePath"
 SECONDS = 120
-AGENT = "/etc/waagent.conf"  # of Azure: it has a swap file on the disk that a host gets anew
+AGENT = "/etc/waagent.conf"  # Azure's agent can put a swap file on the temporary disk
 # What runs at each boot and may have been written to turn swap on.
 SCRIPTS = (
     "/etc/rc.local",

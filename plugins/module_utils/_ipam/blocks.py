@@ -15,10 +15,10 @@ import math
 import re
 import typing as t
 
+from .._common.addresses import Address, Network
 from .._common.result import FabricError
 from .._model.plan import Exclusion, PoolSpec
 from .pod_share import Demand, window
-from .ranges import Address, Network
 
 with contextlib.suppress(ImportError):  # run_module() says so, by the module's `libraries`
     import netaddr

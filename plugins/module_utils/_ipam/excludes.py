@@ -8,7 +8,8 @@ from __future__ import annotations
 import contextlib
 import typing as t
 
-from .ranges import Network, whole
+from .._common.addresses import Network
+from .ranges import whole
 
 with contextlib.suppress(ImportError):  # run_module() says so, by the module's `libraries`
     import netaddr

@@ -10,10 +10,10 @@ import ipaddress
 import json
 import typing as t
 
+from .._common.addresses import Network
 from .._kube.multus import NETWORK_STATUS
 from .._kube.query import Object, query, quoted
 from .._model.pools import AddressPool, LeakedAddress
-from .ranges import Network
 
 NO_POD = "no such pod runs"
 NEWER_POD = "it was another pod of this name"

@@ -9,8 +9,9 @@ import contextlib
 import re
 import typing as t
 
+from .._common.addresses import Network
 from .._common.result import FabricError
-from .ranges import Network, ip_range, parse_range, whole
+from .ranges import ip_range, parse_range, whole
 
 with contextlib.suppress(ImportError):  # run_module() says so, by the module's `libraries`
     import netaddr

@@ -8,9 +8,9 @@ from __future__ import annotations
 import ipaddress
 import typing as t
 
+from .._common.addresses import Network
 from .._model.pools import AddressPool, LeakedAddress, NodeAllocation
 from .leaks import Holder, Pods
-from .ranges import Network
 
 
 class Counts(t.NamedTuple):

@@ -14,13 +14,11 @@ import functools
 import ipaddress
 import typing as t
 
+from .._common.addresses import Address, Network
 from .._common.result import FabricError
 
 with contextlib.suppress(ImportError):  # run_module() says so, by the module's `libraries`
     import netaddr
-
-Network = t.Union[ipaddress.IPv4Network, ipaddress.IPv6Network]
-Address = t.Union[ipaddress.IPv4Address, ipaddress.IPv6Address]
 
 
 def read_address(text: str) -> netaddr.IPAddress:

@@ -11,14 +11,14 @@ import ipaddress
 import itertools
 import typing as t
 
-from .._common.addresses import Interface, read_interface
+from .._common.addresses import Address, Interface, Network, read_interface
 from .._common.result import FabricError
 from .._common.text import shorten_list
 from .._model.plan import Ipam, PoolSpec, SubnetPlan
 from .blocks import plan_blocks, pool_spec
 from .excludes import exclude_list
 from .pod_share import WINDOW, Demand
-from .ranges import Address, Network, ip_range, parse_address, parse_range, parse_ranges, whole
+from .ranges import ip_range, parse_address, parse_range, parse_ranges, whole
 
 with contextlib.suppress(ImportError):  # run_module() says so, by the module's `libraries`
     import netaddr

@@ -9,13 +9,14 @@ import contextlib
 import ipaddress
 import typing as t
 
+from .._common.addresses import Network
 from .._common.result import FabricError
 from .._kube.multus import read_ipams
 from .._kube.query import Object, query
 from .._model.pools import AddressPool
 from .leaks import Holder, Pods, held_twice, leaked_addresses
 from .pool_facts import Counts, allocated_by_node, pool_facts
-from .ranges import Network, ip_range, read_address, read_range, union
+from .ranges import ip_range, read_address, read_range, union
 
 with contextlib.suppress(ImportError):  # run_module() says so, by the module's `libraries`
     import netaddr

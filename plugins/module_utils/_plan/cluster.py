@@ -11,6 +11,7 @@ import itertools
 import os
 import typing as t
 
+from .._common.addresses import Network
 from .._common.findings import Findings
 from .._common.text import join_endpoint
 from .._host.vipu import split_endpoint
@@ -21,7 +22,7 @@ from .hosts import Hosts, with_role
 
 API_PORT = 6443
 EXAMPLES = {"fabric_pod_cidr": "10.244.0.0/16", "fabric_service_cidr": "10.96.0.0/12"}
-CidrList = t.List[t.Union[ipaddress.IPv4Network, ipaddress.IPv6Network]]
+CidrList = t.List[Network]
 
 
 @dataclasses.dataclass(frozen=True)

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import itertools
 import typing as t
 
 from .._common.findings import Findings
@@ -15,7 +14,7 @@ from .._model.plan import PlannedGpu
 from .._model.settings import Settings
 from .host_links import NetworkLinks
 from .hosts import Hosts, PlacedHost
-from .nics import nearest
+from .nics import common_ports, nearest
 
 SHOWN = 4  # ports that a finding lists
 
@@ -60,10 +59,9 @@ def check_redirects(chosen: t.Sequence[NetworkLinks], findings: Findings) -> Non
 
 def _between(one: str, other: str) -> t.Set[str]:
     """The ports between two PCI functions that are behind one switch; none where only a processor joins them."""
-    ways = one.split("/"), other.split("/")
-    common = sum(1 for _pair in itertools.takewhile(lambda pair: pair[0] == pair[1], zip(*ways)))
+    common = common_ports(one, other)
     # The host bridge, a port of the processor, and the upper end of the switch.
-    return {port for way in ways for port in way[common:-1]} if common > 2 else set()
+    return {port for way in (one, other) for port in way.split("/")[common:-1]} if common > 2 else set()
 
 
 def plan_gpus(host: PlacedHost, nics: t.Mapping[str, Link]) -> t.List[PlannedGpu]:

@@ -414,9 +414,13 @@ def _check_cgroup(host: PlacedHost, facts: HostFacts, expected: Expected, findin
     seen = f"the host has cgroup {facts['cgroup']}"
     step = "Boot with systemd.unified_cgroup_hierarchy=1, or a distribution that has cgroup v2."
     if expected.kubernetes >= (1, 35):
-        step += " Or set fabric_allow: [cgroup-v2], which has kubelet and kubeadm take it as well."
         findings.error(
-            "cgroup-v2", [host.name], "From 1.35 on the kubelet refuses to run without cgroup v2.", seen, step
+            "cgroup-v2",
+            [host.name],
+            "From 1.35 on the kubelet refuses to run without cgroup v2.",
+            seen,
+            step,
+            allowed="Or set fabric_allow: [cgroup-v2], which has kubelet and kubeadm take it as well.",
         )
     else:
         findings.warning("cgroup-v2", [host.name], "Kubernetes is about to drop cgroup v1.", seen, step)

@@ -145,14 +145,11 @@ def _members(network: NetworkSpec, hosts: Hosts, findings: Findings) -> t.List[P
 def _selection(network: NetworkSpec, rdma: RdmaFacts) -> Select:
     """What selects the NIC; where nothing does, the RDMA NIC that has the name of the master, if there is one."""
     select = network.select
+    if not network.master or select.gpu is not None or select.rules():
+        return select
     able = [nic for nic in rdma["links"] if nic["rdma_netdevs"]]
-    if (
-        any(network.master in (nic["netdev"], *nic["altnames"]) for nic in able)
-        and not select.rules()
-        and select.gpu is None
-    ):
-        return Select(name=(network.master,))
-    return select
+    named = any(network.master in (nic["netdev"], *nic["altnames"]) for nic in able)
+    return Select(name=(network.master,)) if named else select
 
 
 def _choose_link(

@@ -233,8 +233,10 @@ def _check_advertised(chosen: NetworkLinks, releases: Releases, findings: Findin
         for entry in link.nic["addresses"]
         if entry.get("origin") == ADVERTISED and entry["address"] in {one["address"] for one in link.addresses}
     }
+    if not own:
+        return False
     others = sorted({str(subnet) for name, link in chosen.links.items() if name not in own for subnet in link.subnets})
-    if own and others:
+    if others:
         findings.error(
             "subnet",
             own,
@@ -242,7 +244,7 @@ def _check_advertised(chosen: NetworkLinks, releases: Releases, findings: Findin
             shorten_list(own.values(), SHOWN, "; "),
             f"Give their NICs a static address of {' and '.join(others)}.",
         )
-    elif own:
+    else:
         findings.warning(
             "subnet",
             own,
@@ -250,12 +252,14 @@ def _check_advertised(chosen: NetworkLinks, releases: Releases, findings: Findin
             shorten_list(own.values(), SHOWN, "; "),
             "Give the NICs static addresses of that subnet, or of another for pods: they go before these.",
         )
-    return bool(own and others)
+    return bool(others)
 
 
 def _check_several_subnets(chosen: NetworkLinks, findings: Findings) -> bool:
     """Of the subnets of one NIC the first is taken, which another host may have in another order. Whether it does."""
     network = chosen.network
+    if all(len(link.nic["addresses"]) <= len(link.addresses) for link in chosen.links.values()):
+        return False  # none has an address beside those that were chosen
     subnets = {name: subnets_of(network, link) for name, link in chosen.links.items()}
     cidrs = {
         name: [str(read_interface(one["address"], one["prefix"]).network) for one in link.addresses]

@@ -82,8 +82,9 @@ def _own(link: Link) -> t.Optional[Obstacle]:
         return Obstacle("a device of Open vSwitch, which leads macvlan to no NIC", "")
     if link["kind"] in ("ipvlan", "ipvtap"):
         return Obstacle("an ipvlan: macvlan can't use it", "")
-    if inside(link):
-        return Obstacle(f"{inside(link)}, which leads macvlan to no NIC", "")
+    serves = inside(link)
+    if serves:
+        return Obstacle(f"{serves}, which leads macvlan to no NIC", "")
     if link.get("taken_by"):
         taker = link["taken_by"][0]
         return Obstacle(f"taken by {taker}: the kernel refuses a macvlan beside it", f"Delete {taker.split()[1]}")

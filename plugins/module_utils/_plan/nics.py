@@ -241,19 +241,20 @@ def _find_gpu(number: int, gpus: t.Sequence[Gpu]) -> Gpu:
     )
 
 
+def common_ports(one: str, other: str) -> int:
+    """How many ports of PCI the ways to two functions have in common, from the processor on."""
+    pairs = zip(one.split("/"), other.split("/"))
+    return sum(1 for _pair in itertools.takewhile(lambda pair: pair[0] == pair[1], pairs))
+
+
 def nearest(gpu: Gpu, candidates: t.Sequence[Link], links: t.Sequence[Link]) -> t.List[Link]:
     """Those with the longest common PCI path with a GPU; where several have it, or none, those of its NUMA node."""
     by_name = {link["netdev"]: link for link in links}
 
-    def shared(path: str) -> int:
-        pairs = zip(path.split("/"), gpu["path"].split("/"))
-        return sum(1 for _pair in itertools.takewhile(lambda pair: pair[0] == pair[1], pairs))
-
     def nearness(link: Link) -> t.Tuple[int, bool]:
         real = [item for item in _below(link, by_name) if item["path"]]
-        return max(
-            ((shared(item["path"]), 0 <= gpu["numa_node"] == item["numa_node"]) for item in real), default=(0, False)
-        )
+        near = [(common_ports(item["path"], gpu["path"]), 0 <= gpu["numa_node"] == item["numa_node"]) for item in real]
+        return max(near, default=(0, False))
 
     scores = [nearness(link) for link in candidates]
     best = max(scores, default=(0, False))

@@ -5,9 +5,9 @@
 
 from __future__ import annotations
 
-import ipaddress
 import typing as t
 
+from .._common.addresses import read_network
 from .._common.findings import Findings
 from .._host.cri import CONTAINERD
 from .._host.obstacles import CONTAINERD as CONTAINERD_DATA
@@ -44,19 +44,24 @@ def check_obstacles(
     there = [network["name"] for network in running.facts["pod_networks"]] if running else []
     pod_networks = [settings.cni] if settings.manage_kubernetes else there
     rdma = {name for network in networks if network["rdma"] for name in network["hosts"]}
+    by_vxlan = any("VXLAN" in use.component for use in uses(settings))
+    neighbours: t.Dict[str, int] = {}  # NICs of hosts on all networks of a host, by its name
+    for network in networks:
+        for name in network["hosts"]:
+            neighbours[name] = neighbours.get(name, 0) + len(network["hosts"])
     for name, host in hosts.items():
         seen = host.facts.get("obstacles") if host.facts and not host.observation.get("recalled") else None
         if not seen or not host.facts:
             continue
         _check_modules(name, seen, set(host.facts["modules"]) if settings.manage_kubernetes else set(), rdma, findings)
         _check_network_manager(name, seen, pod_networks, findings)
-        _check_neighbours(name, seen, settings, networks, findings)
+        _check_neighbours(name, seen, neighbours.get(name, 0) * settings.pods_per_node, settings, networks, findings)
         if name in rdma:
             _check_kubelet(name, seen, findings)
         if settings.manage_kubernetes:
             _check_filesystem(name, seen, settings, findings)
             _check_firewall(name, seen, settings, findings)
-            if any("VXLAN" in use.component for use in uses(settings)):
+            if by_vxlan:
                 _check_offloads(name, seen, host, findings)
             if host.facts["cgroup"] == "v2":
                 _check_controllers(name, seen, findings)
@@ -169,7 +174,7 @@ def _check_offloads(name: str, seen: Obstacles, host: PlacedHost, findings: Find
 
 def _covers(source: str, cidr: str) -> bool:
     try:
-        outer, inner = ipaddress.ip_network(source, strict=False), ipaddress.ip_network(cidr)
+        outer, inner = read_network(source, strict=False), read_network(cidr)
     except ValueError:  # a finding already, or no CIDR
         return False
     lower = parse_address(str(inner.network_address))
@@ -177,10 +182,14 @@ def _covers(source: str, cidr: str) -> bool:
 
 
 def _check_neighbours(
-    name: str, seen: Obstacles, settings: Settings, networks: t.Sequence[PlannedNetwork], findings: Findings
+    name: str,
+    seen: Obstacles,
+    needed: int,
+    settings: Settings,
+    networks: t.Sequence[PlannedNetwork],
+    findings: Findings,
 ) -> None:
     """A pod of a job learns all others of that job, on each rail; the kernel counts those of all pods together."""
-    needed = sum(len(network["hosts"]) for network in networks if name in network["hosts"]) * settings.pods_per_node
     limit = seen["neighbours"]
     if limit and settings.manage_kubernetes:
         limit = max(limit, NEIGHBOURS)

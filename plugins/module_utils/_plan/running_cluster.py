@@ -10,6 +10,7 @@ import ipaddress
 import typing as t
 import urllib.parse
 
+from .._common.addresses import Network
 from .._common.findings import Findings
 from .._common.text import EXPIRED
 from .._host.role_files import SYSCTL
@@ -172,9 +173,9 @@ def _check_pod_network(settings: Settings, running: Running, findings: Findings)
     )
 
 
-def _networks(text: str) -> t.List[t.Union[ipaddress.IPv4Network, ipaddress.IPv6Network, str]]:
+def _networks(text: str) -> t.List[t.Union[Network, str]]:
     """CIDRs in one notation, in their order: the first is the cluster's main family. What is none stays as it is."""
-    found: t.List[t.Union[ipaddress.IPv4Network, ipaddress.IPv6Network, str]] = []
+    found: t.List[t.Union[Network, str]] = []
     for part in text.split(","):
         try:
             found.append(ipaddress.ip_network(part.strip()))

@@ -153,7 +153,7 @@ def check_answers(settings: Settings, hosts: Hosts, running: t.Optional[Running]
         if host.facts and "recalled" not in host.observation:
             seen += [(host.name, problem) for problem in host.facts.get("sources") or []]
     seen = [(name, problem) for name, problem in seen if not problem["chart"] or problem["chart"] not in installed]
-    silent = [(name, problem) for name, problem in seen if not problem["lacks"] and not problem["playbook"]]
+    silent = [each for each in seen if _is_silent(each[1])]
     texts = dict.fromkeys(_seen(problem) for _name, problem in silent)
     if len(texts) >= MANY:
         findings.error(
@@ -165,9 +165,14 @@ def check_answers(settings: Settings, hosts: Hosts, running: t.Optional[Running]
             " https://github.com/ipu-fabric/ipu.fabric/blob/main/docs/guides/air-gap.md. Otherwise let the hosts"
             " through, by fabric_proxy or the firewall.",
         )
-        seen = [each for each in seen if each not in silent]
+        seen = [each for each in seen if not _is_silent(each[1])]
     for name, problem in seen:
         _report(problem, [name] if name else [], findings)
+
+
+def _is_silent(problem: SourceProblem) -> bool:
+    """Whether site needs the source, and it did not answer at all."""
+    return not problem["lacks"] and not problem["playbook"]
 
 
 def _seen(problem: SourceProblem) -> str:

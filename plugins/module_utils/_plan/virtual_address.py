@@ -8,6 +8,7 @@ from __future__ import annotations
 import ipaddress
 import typing as t
 
+from .._common.addresses import Address, Network
 from .._common.findings import Findings
 from .._model.observation import Link, Observation, Observations, VipFacts
 from .._model.plan import VirtualAddress
@@ -20,7 +21,6 @@ VARIABLE = "fabric_control_plane_vip"
 CHECK, IN_USE = "virtual-address", "virtual-address-in-use"
 FREE = f"Set {VARIABLE} to a free address of the control planes' network."
 ROUTER_IDS = 255
-IpAddress = t.Union[ipaddress.IPv4Address, ipaddress.IPv6Address]
 
 
 def without_virtual_address(observations: Observations, text: str) -> t.Dict[str, Observation]:
@@ -85,7 +85,7 @@ def _report(findings: Findings, hosts: t.Sequence[str], what: str, seen: str, st
     findings.error(CHECK, hosts, f"{VARIABLE} {what}", seen, step)
 
 
-def _router_id(address: IpAddress, wanted: int, findings: Findings) -> int:
+def _router_id(address: Address, wanted: int, findings: Findings) -> int:
     if not 0 <= wanted <= ROUTER_IDS:
         findings.error(
             CHECK,
@@ -97,7 +97,7 @@ def _router_id(address: IpAddress, wanted: int, findings: Findings) -> int:
     return wanted or address.packed[-1] or ROUTER_IDS
 
 
-def _check_kind(address: IpAddress, findings: Findings) -> None:
+def _check_kind(address: Address, findings: Findings) -> None:
     if address.is_multicast or address.is_loopback or address.is_unspecified or address.is_link_local:
         _report(findings, [], "must be an address that hosts of several networks can reach.", str(address), FREE)
 
@@ -107,14 +107,14 @@ def _view(host: PlacedHost) -> t.Optional[VipFacts]:
     return host.facts.get("vip") if host.facts else None
 
 
-def _addresses(host: PlacedHost) -> t.Set[t.Optional[IpAddress]]:
+def _addresses(host: PlacedHost) -> t.Set[t.Optional[Address]]:
     """All that are known of a host."""
     texts = [*host.addresses, host.facts["default_address"] if host.facts else ""]
     texts += [one["address"] for link in (host.rdma["links"] if host.rdma else ()) for one in link["addresses"]]
     return {parse_address(text) for text in texts}
 
 
-def _check_hosts(address: IpAddress, hosts: Hosts, findings: Findings) -> None:
+def _check_hosts(address: Address, hosts: Hosts, findings: Findings) -> None:
     owners = [name for name, host in hosts.items() if address in _addresses(host)]
     if owners:
         _report(findings, owners, "must be no host's own address.", f"{address} is that of {', '.join(owners)}", FREE)
@@ -125,7 +125,7 @@ def _check_hosts(address: IpAddress, hosts: Hosts, findings: Findings) -> None:
         _report(findings, behind, "must not be a gateway's address.", seen, FREE)
 
 
-def _network(host: PlacedHost) -> t.Union[ipaddress.IPv4Network, ipaddress.IPv6Network, None]:
+def _network(host: PlacedHost) -> t.Optional[Network]:
     """The network of the interface with the host's own address."""
     own = parse_address(host.address)
     for link in host.rdma["links"] if host.rdma else ():
@@ -135,7 +135,7 @@ def _network(host: PlacedHost) -> t.Union[ipaddress.IPv4Network, ipaddress.IPv6N
     return None
 
 
-def _check_networks(address: IpAddress, members: t.Sequence[PlacedHost], findings: Findings) -> None:
+def _check_networks(address: Address, members: t.Sequence[PlacedHost], findings: Findings) -> None:
     for host in members:
         network = _network(host)
         if not host.address or not host.rdma:
@@ -155,7 +155,7 @@ def _check_networks(address: IpAddress, members: t.Sequence[PlacedHost], finding
             _report(findings, [host.name], "must be an address that a host can have.", seen, FREE)
 
 
-def _check_cidrs(address: IpAddress, cidrs: ClusterCidrs, findings: Findings) -> None:
+def _check_cidrs(address: Address, cidrs: ClusterCidrs, findings: Findings) -> None:
     for variable, ranges in (("fabric_pod_cidr", cidrs.pods), ("fabric_service_cidr", cidrs.services)):
         for cidr in ranges:
             if address in cidr:
@@ -177,7 +177,7 @@ def _check_keepalived(members: t.Sequence[PlacedHost], findings: Findings) -> No
         )
 
 
-def _check_free(address: IpAddress, hosts: Hosts, members: t.Sequence[PlacedHost], findings: Findings) -> None:
+def _check_free(address: Address, hosts: Hosts, members: t.Sequence[PlacedHost], findings: Findings) -> None:
     """Only who has just been asked counts. A control plane that can't be asked may have it: its MAC is known."""
     asked = {host.name: _view(host) for host in members if not host.observation.get("recalled")}
     views = {name: view for name, view in asked.items() if view}

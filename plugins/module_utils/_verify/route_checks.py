@@ -8,13 +8,12 @@ from __future__ import annotations
 import ipaddress
 import typing as t
 
+from .._common.addresses import Network
 from .._model.checks import Check, Place
 from .._model.plan import Plan, PlannedNetwork
 from .._model.probe import GatewayAnswer, PodFacts, Route
 from .catalog import need_image, result, skip, unproven
 from .pods import interface_of
-
-Network = t.Union[ipaddress.IPv4Network, ipaddress.IPv6Network]
 
 
 def read_network(text: str) -> t.Optional[Network]:

@@ -109,7 +109,7 @@ def test_the_nic_near_the_gpu_is_dropped(tree):
 
 
 def test_a_plain_nic_whose_master_is_not_listed(tree):
-    """A bridge without address and RDMA is no link of the observation; its member knows it all the same."""
+    """A bridge without an address or RDMA is not observed as a link, but its member still names it."""
     tree.netdev("ens2", tree.pci("0000:a1:00.0", "igb"))
     tree.bridge("br0", ["ens2"])
     network = {"name": "rdma-net", "hosts": ["w1"], "select": {"name": "ens2"}}
