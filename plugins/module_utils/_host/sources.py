@@ -34,7 +34,18 @@ CREDENTIALS = re.compile(r"(?<=://)[^/@\s]+@")
 LARGEST = 64 << 20  # bytes of an index that are read
 NOT_ALLOWED = (403, 405, 501)  # what servers say to HEAD that only know GET
 AUTH = (401, 403)
-Answered = t.Optional[t.Tuple[str, str]]  # what was seen, and what is lacking; None: all is well
+RELEASE = re.compile(r"(?:\d+:)?(\d+\.\d+\.\d+)")  # of a package's version
+
+
+class Lack(t.NamedTuple):
+    """What a source that answers does not have."""
+
+    seen: str
+    what: str
+    offers: t.Sequence[str] = ()  # releases of a package that are there instead
+
+
+Answered = t.Optional[Lack]  # None: all is well
 
 
 class Places(t.NamedTuple):
@@ -147,8 +158,10 @@ def ask_repository(question: SourceQuestion) -> Answered:
             found = offered(read(f"{place}/{packed}"), question["name"])
             if any(satisfies(version, question["version"]) for version in found):
                 return None
-            newest = shorten_list(sorted(set(found), key=numbers, reverse=True), 4)
-            return f"on offer: {newest or 'nothing of that name'}", f"{question['name']} {question['version']}"
+            newest = sorted(set(found), key=numbers, reverse=True)
+            seen = f"on offer: {shorten_list(newest, 4) or 'nothing of that name'}"
+            releases = [match[1] for match in map(RELEASE.match, newest) if match]
+            return Lack(seen, f"{question['name']} {question['version']}", list(dict.fromkeys(releases)))
     return None
 
 
@@ -174,7 +187,7 @@ def ask_charts(question: SourceQuestion) -> Answered:
             fetch(f"https://{host}/v2/{path}/{name}/manifests/{version}", "HEAD", KINDS).close()
         except SilentError as error:
             if error.status == 404:
-                return str(error), wanted
+                return Lack(str(error), wanted)
             if error.status not in AUTH:  # a registry hands out tokens first
                 raise
         return None
@@ -182,7 +195,7 @@ def ask_charts(question: SourceQuestion) -> Answered:
     if found is None or version in found:
         return None
     newest = shorten_list(sorted(set(found), key=numbers, reverse=True), 4)
-    return f"on offer: {newest or 'no chart of that name'}", wanted
+    return Lack(f"on offer: {newest or 'no chart of that name'}", wanted)
 
 
 def is_refused(status: int) -> bool:
@@ -201,7 +214,7 @@ def ask_images(question: SourceQuestion) -> Answered:
             return None
         lacking = find_lacking(mirror, images, {}, SECONDS)
         seen = "; ".join(sorted({each["seen"] for each in lacking}))
-        return (f"HTTP 404, and {seen}", ", ".join(each["image"] for each in lacking)) if lacking else None
+        return Lack(f"HTTP 404, and {seen}", ", ".join(each["image"] for each in lacking)) if lacking else None
     for registry, image in {split_name(image).registry: image for image in reversed(images)}.items():
         host = DOCKER_HUB_API if registry == DOCKER_HUB else registry
         name = split_name(image)
@@ -241,7 +254,7 @@ def apt_has_proxy() -> bool:
     return bool(re.search(r'^Acquire::https?::Proxy\S* "(?!DIRECT")[^"]', configured, re.MULTILINE | re.IGNORECASE))
 
 
-def problem_of(question: SourceQuestion, seen: str, lacks: str = "") -> SourceProblem:
+def problem_of(question: SourceQuestion, seen: str, lacks: str = "", offers: t.Sequence[str] = ()) -> SourceProblem:
     return {
         "variable": question["variable"],
         "url": shown(question),
@@ -250,6 +263,7 @@ def problem_of(question: SourceQuestion, seen: str, lacks: str = "") -> SourcePr
         "release": question["release"],
         "chart": f"{question['name']}-{question['version']}" if question["kind"] == "charts" else "",
         "playbook": question.get("playbook", ""),
+        "offers": [*offers],
     }
 
 

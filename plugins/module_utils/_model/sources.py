@@ -41,7 +41,11 @@ class SourceQuestions(t.TypedDict):
     controller: t.List[SourceQuestion]
 
 
-class SourceProblem(t.TypedDict):
+class _ProblemParts(t.TypedDict, total=False):
+    offers: t.List[str]  # releases of a package that it has instead, such as 1.36.3
+
+
+class SourceProblem(_ProblemParts):
     """A source that does not have what it should, or does not answer."""
 
     variable: str

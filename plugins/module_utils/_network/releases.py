@@ -224,9 +224,12 @@ def _supports_ipam(line: Version, ipam: str) -> bool:
     return ipam in ("auto", "whereabouts") or (ipam == "nv-ipam" and features(line)["nv_ipam_exclusions"])
 
 
-def choose_releases(settings: Settings, findings: Findings) -> Releases:
-    """The releases of a plan. Each finding about what can't work together names the nearest that can."""
-    kubernetes = _check_kubernetes(settings, findings)
+def choose_releases(settings: Settings, findings: Findings, offered: t.Sequence[str] = ()) -> Releases:
+    """The releases of a plan. Each finding about what can't work together names the nearest that can.
+
+    offered: releases of Kubernetes that the site's packages have, as far as they had to say.
+    """
+    kubernetes = _check_kubernetes(settings, offered, findings)
     releases: Releases = {
         "kubernetes": settings.kubernetes_version.lstrip("v"),
         "stack": settings.stack,
@@ -266,7 +269,7 @@ def choose_releases(settings: Settings, findings: Findings) -> Releases:
     line = _network_operator_line(settings, kubernetes, findings)
     if line:
         if kubernetes:
-            _check_range(settings, line, kubernetes, findings)
+            _check_range(settings, line, kubernetes, offered, findings)
         releases["ipam"] = _choose_ipam(settings, line, kubernetes, findings)
         releases["features"] = features(line)
         if releases["ipam"] == "whereabouts" and not releases["features"]["whereabouts"]:
@@ -275,26 +278,38 @@ def choose_releases(settings: Settings, findings: Findings) -> Releases:
     return releases
 
 
-def _check_kubernetes(settings: Settings, findings: Findings) -> Version:
+def newest_of(offered: t.Iterable[str], low: Version, high: Version) -> str:
+    """The newest of these releases that is of a minor release in this range; empty: none is."""
+    return max((release for release in offered if low <= parse(release)[:2] <= high), key=parse, default="")
+
+
+def such_as(minor: Version, offered: t.Iterable[str]) -> str:
+    """An example of a release of Kubernetes that the site's packages have. A mirror need not have any other."""
+    example = newest_of(offered, minor, minor)
+    return f", such as {example}" if example else ""
+
+
+def _check_kubernetes(settings: Settings, offered: t.Sequence[str], findings: Findings) -> Version:
     """The minor release; () if the version is not valid."""
     version = parse(settings.kubernetes_version)
     low, high = KUBERNETES
+    best = parse(newest_of(offered, low, high))[:2]
     if not version:
         findings.error(
             "kubernetes-version",
             [],
             "The Kubernetes version is not valid.",
             f"fabric_kubernetes_version is '{settings.kubernetes_version}'",
-            f"Set fabric_kubernetes_version to all three numbers, such as {show(high)}.0.",
+            f"Set fabric_kubernetes_version to all three numbers of a release{such_as(best, offered)}.",
         )
     elif settings.manage_kubernetes and not low <= version[:2] <= high:
-        nearest = low if version[:2] < low else high
+        nearest = best or (low if version[:2] < low else high)
         findings.error(
             "kubernetes-version",
             [],
             "The role kubernetes does not know this Kubernetes version.",
             f"fabric_kubernetes_version is {settings.kubernetes_version}; known are {show(low)} to {show(high)}",
-            f"Set fabric_kubernetes_version to a release of {show(nearest)}, such as {show(nearest)}.0.",
+            f"Set fabric_kubernetes_version to a release of {show(nearest)}{such_as(nearest, offered)}.",
         )
     return version[:2]
 
@@ -404,7 +419,9 @@ def _network_operator_line(settings: Settings, kubernetes: Version, findings: Fi
     return line
 
 
-def _check_range(settings: Settings, line: Version, kubernetes: Version, findings: Findings) -> None:
+def _check_range(
+    settings: Settings, line: Version, kubernetes: Version, offered: t.Sequence[str], findings: Findings
+) -> None:
     low, high = NETWORK_OPERATORS[line].kubernetes
     if low <= kubernetes <= high:
         return
@@ -414,7 +431,7 @@ def _check_range(settings: Settings, line: Version, kubernetes: Version, finding
     if not settings.manage_kubernetes:
         steps.append(f"take the cluster to Kubernetes {show(nearest)} with what manages it")
     elif KUBERNETES[0] <= nearest <= KUBERNETES[1]:
-        steps.append(f"set fabric_kubernetes_version to a release of {show(nearest)}, such as {show(nearest)}.0")
+        steps.append(f"set fabric_kubernetes_version to a release of {show(nearest)}{such_as(nearest, offered)}")
     step = ", or ".join(steps) or "nothing does it: the vendor has no release for this Kubernetes"
     findings.error(
         "kubernetes-range",

@@ -81,7 +81,7 @@ from .running_cluster import (
 )
 from .runtime import cri_dockerd_sources, plan_runtime
 from .shared_nics import check_shared_nics
-from .source_questions import check_answers
+from .source_questions import check_answers, offered_releases
 from .sources import pin_components, plan_images, plan_sources
 from .vipu_controllers import controller_addresses, name_controllers, plan_vipu
 from .virtual_address import plan_virtual_address, without_virtual_address
@@ -109,7 +109,8 @@ def build_plan(settings: Settings, observations: Observations, today: str, recor
     running = find_running(hosts, settings.manage_kubernetes, findings)
     settings = adopt(settings, running)
     kubernetes = cluster.kubernetes_version(settings, hosts)
-    releases = choose_releases(dataclasses.replace(settings, kubernetes_version=kubernetes), findings)
+    asked = dataclasses.replace(settings, kubernetes_version=kubernetes)
+    releases = choose_releases(asked, findings, offered_releases(hosts))
     distribution = plan_distribution(settings, hosts, releases, findings)
     runtime = plan_runtime(settings, hosts, kubernetes, findings)
     sources = plan_sources(settings, releases, findings) + cri_dockerd_sources(settings, hosts, findings)

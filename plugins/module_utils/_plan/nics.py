@@ -66,6 +66,19 @@ def _fits(link: Link, links: t.Mapping[str, Link], key: str, rule: str) -> bool:
     return any(fnmatch.fnmatchcase(item["pci"], rule) or item["pci"] == f"0000:{rule}" for item in _below(link, links))
 
 
+def _keys(found: t.Sequence[Link], links: t.Sequence[Link]) -> str:
+    """The keys of `select` by which these NICs can be named: virtual ones have no PCI address, for example."""
+    by_name = {link["netdev"]: link for link in links}
+    below = [item for link in found for item in _below(link, by_name)]
+    has = {
+        "pci": any(item["pci"] for item in below),
+        "driver": any(item["driver"] for item in below),
+        "subnet": any(link["addresses"] for link in found),
+    }
+    *keys, last = ["name", *(key for key in has if has[key])]
+    return f"{', '.join(keys)} or {last}" if keys else last
+
+
 def _misfits(link: Link, links: t.Mapping[str, Link], rules: t.Mapping[str, t.Sequence[str]]) -> t.Iterator[str]:
     """The rules of which a link fits no pattern."""
     for key, patterns in rules.items():
@@ -103,13 +116,18 @@ def _raise_no_match(
 ) -> t.NoReturn:
     """Links that fit some of the rules come first, with those that they do not fit."""
     close = sorted((link for link in links if len(misfits[link["netdev"]]) < rules), key=inside)
+    others = [link for link in _nics(links) if link not in close]
     seen = [f"{_describe(link)}: not of its {' and '.join(misfits[link['netdev']])}" for link in close]
-    seen += [_describe(link) for link in _nics(links) if link not in close]
+    seen += map(_describe, others)
+    step = "Correct `select` in fabric_networks, or load the NIC's driver: it may rename the device."
+    keys = _keys([*close, *others], links)
+    if "pci" not in keys and any("pci" in keys_of for keys_of in misfits.values()):
+        step += f" None of these has a PCI address: name one by {keys}."
     raise _NoNicError(
         "No network device fits the selection of the fabric NIC.",
         where,
         shorten_list(seen, 8, "; ") or "none",
-        "Correct `select` in fabric_networks, or load the NIC's driver: it may rename the device.",
+        step,
     )
 
 
@@ -151,10 +169,10 @@ def _check_nic(link: Link, where: str, require_rdma: bool, dropped: t.Sequence[L
         raise LinkLayerError(
             f"RDMA of pods on a macvlan is RoCE, not {link['link_layer']}.",
             where,
-            f"{port}, driver {link['driver']}, is {link['link_layer']}: it has no GIDs of pods' addresses",
-            f"Switch it to RoCE if it can (E810: `devlink dev param set pci/{link['pci']} name enable_roce value true"
-            " cmode runtime`, after enable_iwarp is false; roce_ena=1 of Intel's own irdma), select another NIC, or set"
-            " fabric_require_rdma to false for plain Ethernet.",
+            f"{port}, driver {link['driver'] or 'unknown'}, is {link['link_layer']}: it has no GIDs of pods' addresses",
+            f"Switch it to RoCE if it can (E810: `devlink dev param set pci/{link['pci'] or 'ADDRESS'} name enable_roce"
+            " value true cmode runtime`, after enable_iwarp is false; roce_ena=1 of Intel's own irdma), select another"
+            " NIC, or set fabric_require_rdma to false for plain Ethernet.",
         )
     return link
 
@@ -270,7 +288,7 @@ def _nearest_or_raise(
             "A NIC at the same PCI root or on the same NUMA node as the GPU was expected.",
             f"GPU {gpu['pci']}, NUMA node {gpu['numa_node']}",
             _describe_all([*candidates, *dropped], obstacles),
-            "Name the NIC in `select` by pci or name.",
+            f"Name the NIC in `select`, by {_keys(candidates, links)}.",
         )
     return found
 
@@ -323,6 +341,6 @@ def _choose_nic(rdma: RdmaFacts, select: Select, vipu_address: str, require_rdma
             "One fabric NIC was expected.",
             where,
             _describe_all(candidates),
-            "Name it in `select`, by name, pci, driver or subnet.",
+            f"Name it in `select`, by {_keys(candidates, links)}.",
         )
     return _check_nic(candidates[0], where, require_rdma, dropped, obstacles)

@@ -13,12 +13,13 @@ from .._common.text import shorten_list
 from .._host.cri import DOCKER
 from .._model.settings import Settings
 from .._model.sources import Kind, SourceProblem, SourceQuestion, SourceQuestions
-from .._network.releases import pod_network
+from .._network.releases import KUBERNETES, newest_of, pod_network
 from .hosts import Hosts
 from .running_cluster import Running
 from .sources import text_of
 
 CHECK = "sources"
+KUBERNETES_VERSION = "fabric_kubernetes_version"
 MANY = 4  # sources without an answer that are told as one finding
 LISTED = 12
 KUBERNETES_IMAGES = "registry.k8s.io"
@@ -85,7 +86,7 @@ def _packages(wanted: Wanted, version: str) -> t.Iterator[SourceQuestion]:
         texts = {key: text_of(repositories, name, key).replace("{minor}", minor) for key in keys}
         if texts["key_url"]:
             yield question("file", f"{variable}.key_url", texts["key_url"])
-        package = ("kubelet", version, "fabric_kubernetes_version") if name == "kubernetes" else ("", "", "")
+        package = ("kubelet", version, KUBERNETES_VERSION) if name == "kubernetes" else ("", "", "")
         components = texts["components"].split() or ["main"]
         asked = question("repository", f"{variable}.uri", texts["uri"], *package)
         # apt may log in, with files on the hosts.
@@ -109,8 +110,7 @@ def _images(wanted: Wanted, version: str) -> t.Tuple[t.List[SourceQuestion], t.L
     renamed = wanted.cni == "calico" and any(wanted.installation.get(key) for key in OTHER_NAMES)
     network = [] if renamed else pod_network(wanted.cni, wanted.calico)[1]
     server = f"{wanted.repository or KUBERNETES_IMAGES}/kube-apiserver:v{version}"
-    release = "fabric_kubernetes_version"
-    each: SourceQuestion = {**asked, "images": [server], "release": release}
+    each: SourceQuestion = {**asked, "images": [server], "release": KUBERNETES_VERSION}
     return [each], [{**asked, "images": network}] if network else []
 
 
@@ -170,6 +170,17 @@ def check_answers(settings: Settings, hosts: Hosts, running: t.Optional[Running]
         _report(problem, [name] if name else [], findings)
 
 
+def offered_releases(hosts: Hosts) -> t.List[str]:
+    """The releases of Kubernetes that the packages of all hosts have which lack the one asked for."""
+    found = [
+        set(problem.get("offers", []))
+        for host in hosts.values()
+        for problem in (host.facts.get("sources", []) if host.facts else [])
+        if problem["release"] == KUBERNETES_VERSION and problem.get("offers")
+    ]
+    return sorted(set.intersection(*found)) if found else []
+
+
 def _is_silent(problem: SourceProblem) -> bool:
     """Whether site needs the source, and it did not answer at all."""
     return not problem["lacks"] and not problem["playbook"]
@@ -184,7 +195,9 @@ def _report(problem: SourceProblem, hosts: t.Sequence[str], findings: Findings) 
     seen = _seen(problem)
     if problem["lacks"]:
         what = f"A source does not have {shorten_list(problem['lacks'].split(', '), 4)}."
-        other = f"set {problem['release']} to a release that it has" if problem["release"] else ""
+        best = newest_of(problem.get("offers", []), *KUBERNETES) if problem["release"] == KUBERNETES_VERSION else ""
+        release = f"{best}, which it has" if best else "a release that it has"
+        other = f"set {problem['release']} to {release}" if problem["release"] else ""
         step = f"Add it there, or set {variable} to a source that has it{f', or {other}' if other else ''}."
     else:
         what = f"A source of this site has to answer {who}."

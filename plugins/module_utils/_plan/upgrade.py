@@ -13,9 +13,10 @@ from .._common.text import printable, shorten_list
 from .._kubeadm.upgrade import COMPONENTS, ETCD, release_order
 from .._model.observation import Observations
 from .._model.upgrade import SeenCluster, SeenNode, Upgrade
-from .._network.releases import parse
+from .._network.releases import parse, show, such_as
 from .hosts import Hosts, place_hosts
 from .report import NAMES, ROWS, WIDTH, finding_lines, table
+from .source_questions import offered_releases
 
 # How many minor releases a kubelet may be behind the API server. It is never ahead of it.
 KUBELET_SKEW = 3
@@ -31,7 +32,7 @@ def plan_upgrade(observations: Observations, cluster: SeenCluster, wanted: str, 
     planes_of = {name for name, host in hosts.items() if "control_plane" in host.roles}
     control_planes = [node for name, node in members.items() if name in planes_of]
     servers = _api_versions(hosts, control_planes, cluster["version"])
-    _check_step(wanted, servers, findings)
+    _check_step(wanted, servers, offered_releases(hosts), findings)
     _check_nodes(hosts, nodes, findings)
     _check_ready(members, findings)
     _check_skew(members, wanted, findings)
@@ -85,7 +86,7 @@ def _is_marked(node: SeenNode) -> bool:
     return MARK in node["own_labels"]
 
 
-def _check_step(wanted: str, servers: t.Set[str], findings: Findings) -> None:
+def _check_step(wanted: str, servers: t.Set[str], offered: t.Sequence[str], findings: Findings) -> None:
     """One minor release at a time, and never back."""
     if not parse(wanted):
         return  # a finding of the plan itself
@@ -109,13 +110,13 @@ def _check_step(wanted: str, servers: t.Set[str], findings: Findings) -> None:
             f"Set fabric_kubernetes_version to {max(servers, key=parse)} or later.",
         )
     elif target[0] != oldest[0] or target[1] > oldest[1] + 1:
+        due = (oldest[0], oldest[1] + 1)
         findings.error(
             "upgrade-step",
             [],
             "Kubernetes is upgraded by one minor release at a time.",
             seen,
-            f"Set fabric_kubernetes_version to a release of {oldest[0]}.{oldest[1] + 1} first, such as"
-            f" {oldest[0]}.{oldest[1] + 1}.0.",
+            f"Set fabric_kubernetes_version to a release of {show(due)} first{such_as(due, offered)}.",
         )
 
 

@@ -114,6 +114,7 @@ def test_a_release_that_is_not_there(web, asked, lacks, seen):
     (problem,) = ask({**asked, "url": asked["url"].format(web=web)})
     assert problem["lacks"] == lacks
     assert problem["seen"].startswith(seen)
+    assert problem["offers"] == (["1.36.3", "1.36.2"] if "kubelet" in lacks else [])
 
 
 def test_what_proves_nothing(web):

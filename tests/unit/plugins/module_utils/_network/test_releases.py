@@ -14,7 +14,15 @@ from ansible_collections.ipu.fabric.tests.unit.fixtures.site import SETTINGS
 
 
 def resolve(
-    kubernetes="1.35.4", operator="26.4.1", ipu="1.2.0", ipam="auto", cni="calico", managed=True, allow=(), **settings
+    kubernetes="1.35.4",
+    operator="26.4.1",
+    ipu="1.2.0",
+    ipam="auto",
+    cni="calico",
+    managed=True,
+    allow=(),
+    offered=(),
+    **settings,
 ):
     findings = Findings(allow)
     asked = {
@@ -25,7 +33,8 @@ def resolve(
         "cni": cni,
         "manage_kubernetes": managed,
     }
-    return release_table.choose_releases(Settings(**{**SETTINGS, **asked, **settings}), findings), findings.as_list()
+    whole = Settings(**{**SETTINGS, **asked, **settings})
+    return release_table.choose_releases(whole, findings, offered), findings.as_list()
 
 
 @pytest.mark.parametrize(
@@ -49,7 +58,6 @@ def test_what_goes_together(kubernetes, operator, ipam):
 @pytest.mark.parametrize(
     ("change", "check", "next_step"),
     [
-        ({"kubernetes": "1.35"}, "kubernetes-version", "such as 1.37.0"),
         ({"kubernetes": "one"}, "kubernetes-version", "three numbers"),
         ({"kubernetes": "1.28.3"}, "kubernetes-version", "release of 1.31"),
         ({"kubernetes": "1.40.0"}, "kubernetes-version", "release of 1.37"),
@@ -76,6 +84,27 @@ def test_refused_with_the_nearest_that_works(change, check, next_step):
     findings = resolve(**change)[1]
     errors = {finding["check"]: finding["next"] for finding in findings if finding["level"] == "error"}
     assert next_step in errors[check]
+
+
+MIRROR = ["1.30.9", "1.35.4", "1.35.10", "1.36.3", "1.38.0"]
+
+
+@pytest.mark.parametrize(
+    ("change", "check", "release"),
+    [
+        ({"kubernetes": "1.35"}, "kubernetes-version", "of a release, such as 1.36.3."),
+        ({"kubernetes": "1.28.3"}, "kubernetes-version", "a release of 1.36, such as 1.36.3."),
+        ({"kubernetes": "1.40.0"}, "kubernetes-version", "a release of 1.36, such as 1.36.3."),
+        ({"kubernetes": "1.36.9"}, "kubernetes-range", "a release of 1.35, such as 1.35.10."),
+    ],
+)
+def test_a_release_of_kubernetes_is_advised_only_where_the_site_gets_it(change, check, release):
+    """1.37.0 was advised to a site whose mirror has 1.36.3 alone."""
+    (finding,) = [each for each in resolve(**change, offered=MIRROR)[1] if each["check"] == check]
+    assert finding["next"].partition(" Or allow")[0].endswith(release)
+    for offered in ((), ["1.30.9", "1.38.0"]):
+        (finding,) = [each for each in resolve(**change, offered=offered)[1] if each["check"] == check]
+        assert "such as" not in finding["next"]
 
 
 @pytest.mark.parametrize(

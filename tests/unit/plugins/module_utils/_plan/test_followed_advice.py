@@ -127,6 +127,7 @@ CRI_DOCKERD = {"cri_dockerd": DOCKERD}
 UNKNOWN_DIGEST = {"cri_dockerd": {**DOCKERD, "version": "0.3.1"}}
 VIP = {"address": "10.88.0.51", "held": False, "answered": "", "mac": "", "gateways": [], "foreign_keepalived": False}
 RAILS = [{"name": "one"}, {"name": "two"}]
+OFFERS = {"w1/host/sources": [{**DEAD, "lacks": "kubelet", "offers": ["1.36.3"]}]}
 # A fault, and the check whose sentence has settings: each of them cures it.
 PRINTED: t.List[t.Tuple[str, t.Union[str, Fault]]] = [
     ("calico-version", Fault(settings={"calico_version": "3.29.0"})),
@@ -160,8 +161,8 @@ PRINTED: t.List[t.Tuple[str, t.Union[str, Fault]]] = [
     ("ipu-machines", "pods get addresses of IPU-Machines"),
     ("ipu-operator-version", Fault(settings={"ipu_operator_version": "1.0.3"})),
     ("kubernetes-range", Fault(settings={"network_operator_version": "24.4.1"})),
-    ("kubernetes-version", Fault(settings={"kubernetes_version": "1.35"})),
-    ("kubernetes-version", Fault(settings={"kubernetes_version": "1.41.0"})),
+    ("kubernetes-version", Fault(hosts=OFFERS, settings={"kubernetes_version": "1.35"})),
+    ("kubernetes-version", Fault(hosts=OFFERS, settings={"kubernetes_version": "1.41.0"})),
     ("locked-memory", "the host is a container that may not raise its limit of locked memory"),
     ("locked-memory", Fault(settings={"memlock": "8 MB"})),
     ("memory", "a host has less memory, processors or disk than its role needs"),
@@ -909,6 +910,7 @@ def upgrade(wanted: str, server: str, **nodes: str) -> t.List[Data]:
     hosts = sites.finished()
     names = {name: seen["host"]["hostname"] for name, seen in hosts.items()}
     hosts["cp1"]["host"]["cluster"]["version"] = server
+    hosts["w1"]["host"]["sources"] = [{**DEAD, "lacks": f"kubelet {wanted}", "offers": ["1.36.3", "1.35.4"]}]
     kubelets = {**dict.fromkeys(names, server), **nodes}
     seen = {"ready": True, "components": {}, "own_labels": []}
     listed = [{**seen, "name": names.get(name, name), "version": version} for name, version in kubelets.items()]

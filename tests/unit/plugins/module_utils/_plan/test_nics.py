@@ -89,6 +89,36 @@ def test_choose_by_rule(rack, select, netdev):
     assert choose_fabric_link(rack, {}, select)["netdev"] == netdev
 
 
+@pytest.mark.parametrize(
+    ("select", "without", "step"),
+    [
+        ({}, "", "Name it in `select`, by name, pci, driver or subnet."),
+        ({}, "pci", "Name it in `select`, by name, driver or subnet."),
+        ({}, "driver", "Name it in `select`, by name, pci or subnet."),
+        ({"pci": "0000:81:*"}, "pci", "None of these has a PCI address: name one by name, driver or subnet."),
+        ({"pci": "0000:91:*"}, "", "or load the NIC's driver: it may rename the device."),
+        ({"name": "eth9"}, "pci", "or load the NIC's driver: it may rename the device."),
+        ({"gpu": 0}, "pci", "Name the NIC in `select`, by name, driver or subnet."),
+    ],
+)
+def test_only_keys_that_a_nic_can_be_named_by_are_advised(rack, select, without, step):
+    """On hosts of virtual NICs pci was advised, and there was none to copy."""
+    links = [{**link, without: ""} if without else link for link in rack]
+    gpu = {"pci": "0000:01:00.0", "path": "pci0000:f0", "numa_node": -1}
+    with pytest.raises(FabricError) as error:
+        choose_fabric_link(links, {}, select, gpus=[gpu])
+    assert error.value.next_step.endswith(step)
+    assert "  " not in str(error.value)
+
+
+def test_a_bond_of_iwarp_nics_has_no_pci_address_of_its_own(rack):
+    bond = next(link for link in rack if link["netdev"] == "bond0")
+    with pytest.raises(FabricError) as error:
+        choose_fabric_link([{**bond, "link_layer": "iWARP", "driver": ""}], {}, {"name": "bond0"})
+    assert "set pci/ADDRESS name" in error.value.next_step
+    assert ", driver unknown, " in error.value.seen
+
+
 @pytest.mark.parametrize("dev", ["ens1f0np0", "ens2f0np0.100", "bond0"])
 def test_choose_the_rdma_nic_on_the_way_to_vipu(rack, dev):
     assert choose_fabric_link(rack, way(dev), {}, VIPU)["netdev"] == dev

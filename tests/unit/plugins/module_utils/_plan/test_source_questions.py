@@ -152,6 +152,20 @@ def test_a_release_that_does_not_exist_names_its_variable() -> None:
     assert "or set fabric_kubernetes_version to a release that it has." in finding["next"]
 
 
+def test_a_release_that_a_mirror_has_is_named_as_it_is() -> None:
+    """It was 1.37.0, the newest of the table, which the mirror did not have either."""
+    hosts = sites.site()
+    for name, offers in (("w1", ["1.36.3", "1.36.2", "1.38.0"]), ("w2", ["1.36.2"])):
+        lacks = {"lacks": "kubelet 1.41.0", "seen": f"on offer: {offers}", "offers": offers}
+        hosts[name]["host"]["sources"] = [{**DEAD, **lacks}]
+    found = sites.plan(hosts, kubernetes_version="1.41.0")["findings"]
+    advised = {each["hosts"][0]: each["next"] for each in found if each["check"] == "sources"}
+    assert "or set fabric_kubernetes_version to 1.36.3, which it has." in advised["w1"]
+    assert "or set fabric_kubernetes_version to 1.36.2, which it has." in advised["w2"]
+    (unknown,) = [each["next"] for each in found if each["check"] == "kubernetes-version"]
+    assert unknown.startswith("Set fabric_kubernetes_version to a release of 1.36, such as 1.36.2.")
+
+
 def test_a_chart_that_is_installed_is_not_fetched() -> None:
     problem = {**DEAD, "variable": "fabric_mirror.charts.gpu_operator", "chart": "gpu-operator-26.7.0"}
     hosts = sites.finished()
