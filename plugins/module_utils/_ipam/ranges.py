@@ -15,6 +15,7 @@ import ipaddress
 import typing as t
 
 from .._common.addresses import Address, Network
+from .._common.addresses import read_address as by_text
 from .._common.result import FabricError
 
 with contextlib.suppress(ImportError):  # run_module() says so, by the module's `libraries`
@@ -22,7 +23,7 @@ with contextlib.suppress(ImportError):  # run_module() says so, by the module's 
 
 
 def read_address(text: str) -> netaddr.IPAddress:
-    address = ipaddress.ip_address(text)
+    address = by_text(text)
     return netaddr.IPAddress(int(address), address.version)
 
 
@@ -35,7 +36,17 @@ def whole(network: Network) -> netaddr.IPRange:
     return ip_range(network[0], network[-1])
 
 
-@functools.lru_cache(maxsize=65536)  # rails that reserve a little more than others share these
+def single_addresses(addresses: t.Iterable[Address]) -> netaddr.IPSet:
+    """Each of them. Neighbours become one range first: netaddr takes its time for each that it is given."""
+    runs: t.List[t.Tuple[Address, Address]] = []  # first and last
+    for address in sorted(set(addresses), key=lambda each: (each.version, int(each))):
+        if runs and runs[-1][1].version == address.version and int(runs[-1][1]) == int(address) - 1:
+            runs[-1] = (runs[-1][0], address)
+        else:
+            runs.append((address, address))
+    return netaddr.IPSet([ip_range(*run) for run in runs])
+
+
 def read_range(text: str, strict: bool = True) -> netaddr.IPRange:
     """The range of an address, a CIDR or `a-b`. strict: refuse a CIDR with host bits."""
     if "-" in text:
@@ -71,7 +82,13 @@ def parse_range(text: str, where: str) -> netaddr.IPRange:
 
 @functools.lru_cache(maxsize=16)  # every rail of a large site reserves the same thousands of addresses
 def _parse_ranges(texts: t.Tuple[str, ...], where: str) -> netaddr.IPSet:
-    return netaddr.IPSet([parse_range(text, where) for text in texts])
+    single, others = [], []
+    for text in texts:
+        try:
+            single.append(by_text(text))
+        except ValueError:
+            others.append(parse_range(text, where))
+    return netaddr.IPSet(others) | single_addresses(single)
 
 
 def parse_ranges(texts: t.Iterable[str], where: str) -> netaddr.IPSet:

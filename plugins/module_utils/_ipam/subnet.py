@@ -11,19 +11,20 @@ import ipaddress
 import itertools
 import typing as t
 
-from .._common.addresses import Address, Interface, Network, read_interface
+from .._common.addresses import Address, Interface, Network, read_address, read_interface
 from .._common.result import FabricError
 from .._common.text import shorten_list
 from .._model.plan import Ipam, PoolSpec, SubnetPlan
 from .blocks import plan_blocks, pool_spec
 from .excludes import exclude_list
 from .pod_share import WINDOW, Demand
-from .ranges import ip_range, parse_address, parse_range, parse_ranges, whole
+from .ranges import parse_address, parse_range, parse_ranges, single_addresses, whole
 
 with contextlib.suppress(ImportError):  # run_module() says so, by the module's `libraries`
     import netaddr
 
 Interfaces = t.Mapping[str, Interface]  # by the node's name
+Addresses = t.Mapping[str, Address]
 
 SHOWN = 5  # names in a message
 SUBNETS = 8  # in a message
@@ -81,7 +82,8 @@ def _interfaces(nodes: t.Sequence[FabricNode], stated: str) -> t.Dict[str, Inter
                 "Write it like 10.5.0.11 and 24.",
                 code="invalid-input",
             ) from error
-        if interface.ip.is_link_local or interface.ip.is_loopback or interface.ip.is_multicast:
+        address = read_address(node.address)
+        if address.is_link_local or address.is_loopback or address.is_multicast:
             raise FabricError(
                 "A fabric address must be reachable from other nodes.",
                 f"node {name}",
@@ -124,13 +126,13 @@ def _refuse_several(groups: t.Mapping[Network, t.Sequence[str]]) -> t.NoReturn:
     )
 
 
-def _network(interfaces: Interfaces, stated: str) -> Network:
+def _network(interfaces: Interfaces, own: Addresses, stated: str) -> Network:
     """The one subnet that all nodes share, or the one that is stated."""
     groups: t.Dict[Network, t.List[str]] = {}
     holders: t.Dict[Address, t.List[str]] = {}
     for name, interface in interfaces.items():
         groups.setdefault(interface.network, []).append(name)
-        holders.setdefault(interface.ip, []).append(name)
+        holders.setdefault(own[name], []).append(name)
     if len(groups) > 1 and not stated:
         _refuse_several(groups)
     for address, names in holders.items():
@@ -175,7 +177,7 @@ def _refuse_overlap(network: Network, request: SubnetRequest) -> None:
             )
 
 
-def _gateway(network: Network, text: str, interfaces: Interfaces) -> t.Optional[Address]:
+def _gateway(network: Network, text: str, own: Addresses) -> t.Optional[Address]:
     if not text:
         return None
     gateway = parse_address(text, "gateway")
@@ -187,8 +189,8 @@ def _gateway(network: Network, text: str, interfaces: Interfaces) -> t.Optional[
             "Correct `gateway`, or leave it empty.",
             code="invalid-input",
         )
-    for name, interface in interfaces.items():
-        if interface.ip == gateway:
+    for name, address in own.items():
+        if address == gateway:
             raise FabricError(
                 "A pod cannot reach its own node over macvlan, so no node can be the gateway.",
                 f"node {name}",
@@ -199,14 +201,12 @@ def _gateway(network: Network, text: str, interfaces: Interfaces) -> t.Optional[
     return gateway
 
 
-def _taken(
-    network: Network, interfaces: Interfaces, gateway: t.Optional[Address], reserved: t.Iterable[str]
-) -> netaddr.IPSet:
+def _taken(network: Network, own: Addresses, gateway: t.Optional[Address], reserved: t.Iterable[str]) -> netaddr.IPSet:
     """What no pod may get, wherever the share lies. IPv6 has no broadcast address, but its last one is for anycast."""
-    single = [network[0], network[-1], *(interface.ip for interface in interfaces.values())]
+    single = [network[0], network[-1], *own.values()]
     if gateway is not None:
         single.append(gateway)
-    return netaddr.IPSet([ip_range(address, address) for address in single]) | parse_ranges(reserved, "reserved")
+    return single_addresses(single) | parse_ranges(reserved, "reserved")
 
 
 def _mtu(nodes: t.Iterable[FabricNode]) -> t.Tuple[int, t.List[str]]:
@@ -246,10 +246,11 @@ def plan_subnet(request: SubnetRequest) -> SubnetPlan:
     if pods < 0:
         raise FabricError("A number of pods was expected.", "pods", str(pods), "Give 0 or more.", code="invalid-input")
     interfaces = _interfaces(request.nodes, request.subnet)
-    network = _network(interfaces, request.subnet)
+    own = {name: interface.ip for name, interface in interfaces.items()}
+    network = _network(interfaces, own, request.subnet)
     _refuse_overlap(network, request)
-    gateway = _gateway(network, request.gateway, interfaces)
-    taken = _taken(network, interfaces, gateway, request.reserved)
+    gateway = _gateway(network, request.gateway, own)
+    taken = _taken(network, own, gateway, request.reserved)
     demand = Demand(network, taken, request.share, pods, len(request.nodes))
     allowed = demand.allowed(request.share)
     capacity = allowed.size

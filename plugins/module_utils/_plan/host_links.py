@@ -18,6 +18,7 @@ from .endpoints import parse_address, static_first
 from .hosts import Hosts, PlacedHost
 from .names import ALIKE_KEYS, GROUPS, nearest
 from .network_spec import FAMILIES, NetworkSpec, Select
+from .nic_obstacles import Obstacles, find_obstacles
 from .nics import LinkLayerError, choose_nic
 
 ROCE_SIZES, ROCE_HEADERS = (4096, 2048, 1024, 512, 256), 96  # bytes, as the kernel reckons
@@ -74,11 +75,18 @@ def choose_links(
 ) -> t.List[NetworkLinks]:
     """For each network one NIC on each of its hosts. Hosts that were never observed are a finding already."""
     chosen = []
+    obstacles = {
+        (name, macvlan): find_obstacles(host.rdma["links"], macvlan)
+        for macvlan in {network.name != HOST for network in networks}
+        for name, host in hosts.items()
+        if host.rdma
+    }
     for network in networks:
         links = {}
-        members = list(_members(network, hosts, findings))
+        members = _members(network, hosts, findings)
         for host in members:
-            link = _choose_link(network, host, vipu_of.get(host.name, ""), require_rdma, findings)
+            on_host = obstacles.get((host.name, network.name != HOST), {})
+            link = _choose_link(network, host, on_host, vipu_of.get(host.name, ""), require_rdma, findings)
             if link:
                 links[host.name] = link
         chosen.append(NetworkLinks(network, links))
@@ -153,14 +161,17 @@ def _selection(network: NetworkSpec, rdma: RdmaFacts) -> Select:
 
 
 def _choose_link(
-    network: NetworkSpec, host: PlacedHost, vipu_address: str, require_rdma: bool, findings: Findings
+    network: NetworkSpec,
+    host: PlacedHost,
+    obstacles: Obstacles,
+    vipu_address: str,
+    require_rdma: bool,
+    findings: Findings,
 ) -> t.Optional[HostLink]:
     if not host.rdma:
         return None
     try:
-        nic = choose_nic(
-            host.rdma, _selection(network, host.rdma), vipu_address, require_rdma, macvlan=network.name != HOST
-        )
+        nic = choose_nic(host.rdma, _selection(network, host.rdma), obstacles, vipu_address, require_rdma)
     except FabricError as error:
         check = "link-layer" if isinstance(error, LinkLayerError) else "fabric-nic"
         seen = f"{error.seen} ({error.where})"

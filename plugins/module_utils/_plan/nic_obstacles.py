@@ -39,6 +39,9 @@ class Obstacle:
     step: str  # what to do about it, as a sentence without its full stop; empty: only another NIC helps
 
 
+Obstacles = t.Mapping[str, Obstacle]  # by netdev
+
+
 def masters(links: t.Iterable[Link]) -> t.Dict[str, str]:
     """The device that each link is a member of. Observations of earlier releases only have it from above."""
     links = list(links)
@@ -63,13 +66,14 @@ def inside(link: Link) -> str:
     return next((what for name, what in INSIDE if name.fullmatch(link["netdev"])), "")
 
 
-def find_obstacles(links: Links, macvlan: bool) -> t.Dict[str, Obstacle]:
-    """The links of a host that can't carry a macvlan, by netdev. Without macvlans others may stand on a NIC."""
+def find_obstacles(links: t.Iterable[Link], macvlan: bool) -> Obstacles:
+    """The links of a host that can't carry a macvlan. Without macvlans others may stand on a NIC."""
     if not macvlan:
-        links = {name: t.cast(Link, {**link, "taken_by": []}) for name, link in links.items()}
-    master_of = masters(links.values())
-    found = {name: _own(link) for name, link in links.items()}
-    found.update({name: _of_member(name, master_of, links) for name in links if name in master_of})
+        links = [t.cast(Link, {**link, "taken_by": []}) for link in links]
+    by_name = {link["netdev"]: link for link in links}
+    master_of = masters(by_name.values())
+    found = {name: _own(link) for name, link in by_name.items()}
+    found.update({name: _of_member(name, master_of, by_name) for name in by_name if name in master_of})
     return {name: obstacle for name, obstacle in found.items() if obstacle}
 
 

@@ -9,15 +9,14 @@ import fnmatch
 import itertools
 import typing as t
 
-from .._common.addresses import read_address, read_network
+from .._common.addresses import Network, read_address, read_network
 from .._common.result import FabricError
 from .._common.text import shorten_list
 from .._host.links import bottom
 from .._model.observation import Gpu, Link, RdmaDevice, RdmaFacts
 from .network_spec import Select
-from .nic_obstacles import Obstacle, find_obstacles, inside
+from .nic_obstacles import Obstacles, inside
 
-Obstacles = t.Mapping[str, Obstacle]
 INFINIBAND = "InfiniBand"
 NOT_ROCE = ("iWARP", "usNIC")
 
@@ -54,16 +53,21 @@ def _below(link: Link, links: t.Mapping[str, Link]) -> t.List[Link]:
     ]
 
 
-def _fits(link: Link, links: t.Mapping[str, Link], key: str, rule: str) -> bool:
-    """Whether a pattern is the link's. PCI address and driver may also be those of a NIC below it."""
-    if key == "name":
-        return any(fnmatch.fnmatchcase(name, rule) for name in (link["netdev"], *link["altnames"]))
+def _fits(link: Link, links: t.Mapping[str, Link], key: str, patterns: t.Sequence[str]) -> bool:
+    """Whether one of these patterns is the link's. PCI address and driver may also be those of a NIC below it."""
     if key == "subnet":
-        return any(_inside(entry["address"], rule) for entry in link["addresses"])
-    if key == "driver":
-        return any(fnmatch.fnmatchcase(item["driver"], rule) for item in _below(link, links))
-    rule = rule.lower()
-    return any(fnmatch.fnmatchcase(item["pci"], rule) or item["pci"] == f"0000:{rule}" for item in _below(link, links))
+        return any(read_address(entry["address"]) in _subnet(rule) for entry in link["addresses"] for rule in patterns)
+    if key == "name":
+        own = [link["netdev"], *link["altnames"]]
+    else:
+        own = [item["pci" if key == "pci" else "driver"] for item in _below(link, links)]
+    if key == "pci":
+        patterns = [rule.lower() for rule in patterns]
+    return any(
+        fnmatch.fnmatchcase(text, rule) or (key == "pci" and text == f"0000:{rule}")
+        for rule in patterns
+        for text in own
+    )
 
 
 def _keys(found: t.Sequence[Link], links: t.Sequence[Link]) -> str:
@@ -79,16 +83,14 @@ def _keys(found: t.Sequence[Link], links: t.Sequence[Link]) -> str:
     return f"{', '.join(keys)} or {last}" if keys else last
 
 
-def _misfits(link: Link, links: t.Mapping[str, Link], rules: t.Mapping[str, t.Sequence[str]]) -> t.Iterator[str]:
+def _misfits(link: Link, links: t.Mapping[str, Link], rules: t.Mapping[str, t.Sequence[str]]) -> t.List[str]:
     """The rules of which a link fits no pattern."""
-    for key, patterns in rules.items():
-        if not any(_fits(link, links, key, rule) for rule in patterns):
-            yield key
+    return [key for key, patterns in rules.items() if not _fits(link, links, key, patterns)]
 
 
-def _inside(address: str, subnet: str) -> bool:
+def _subnet(subnet: str) -> Network:
     try:
-        return read_address(address) in read_network(subnet)
+        return read_network(subnet)
     except ValueError as error:
         raise FabricError(
             "The fabric NIC's subnet was expected as a CIDR.",
@@ -224,9 +226,9 @@ def _raise_lone(devices: t.Sequence[RdmaDevice], error: FabricError) -> t.NoRetu
 def _selected(links: t.Sequence[Link], select: Select) -> t.List[Link]:
     """Every link that the rules allow."""
     rules, by_name = select.rules(), {link["netdev"]: link for link in links}
-    found = [link for link in links if next(_misfits(link, by_name, rules), None) is None]
+    misfits = {name: _misfits(link, by_name, rules) for name, link in by_name.items()}
+    found = [link for link in links if not misfits[link["netdev"]]]
     if rules and not found:
-        misfits = {name: list(_misfits(link, by_name, rules)) for name, link in by_name.items()}
         _raise_no_match(links, select.as_text(), misfits, len(rules))
     return found
 
@@ -294,14 +296,14 @@ def _nearest_or_raise(
 
 
 def choose_nic(
-    rdma: RdmaFacts, select: Select, vipu_address: str = "", require_rdma: bool = True, macvlan: bool = True
+    rdma: RdmaFacts, select: Select, obstacles: Obstacles, vipu_address: str = "", require_rdma: bool = True
 ) -> Link:
     """The link whose network the pods join. An error names RDMA devices without a network device too.
 
-    macvlan: whether pods get one on it; otherwise they use the host's device.
+    obstacles: what find_obstacles() says of the host's links, which are the same for all of its networks.
     """
     try:
-        return _choose_nic(rdma, select, vipu_address, require_rdma, macvlan)
+        return _choose_nic(rdma, select, obstacles, vipu_address, require_rdma)
     except _NoNicError as error:
         devices = rdma.get("lone_devices", [])
         meant = [device for device in devices if _may_be(device, select.rules())]
@@ -312,7 +314,7 @@ def choose_nic(
         raise FabricError(error.what, error.where, seen, error.next_step) from None
 
 
-def _choose_nic(rdma: RdmaFacts, select: Select, vipu_address: str, require_rdma: bool, macvlan: bool) -> Link:
+def _choose_nic(rdma: RdmaFacts, select: Select, obstacles: Obstacles, vipu_address: str, require_rdma: bool) -> Link:
     """The link whose network the pods join.
 
     By rule if there is one; else the RDMA NIC on the way to V-IPU, else the only one. V-IPU is often on the management
@@ -321,7 +323,6 @@ def _choose_nic(rdma: RdmaFacts, select: Select, vipu_address: str, require_rdma
     links, where = rdma["links"], select.as_text()
     route = rdma["routes"].get(vipu_address)
     to_vipu = route["dev"] if route else ""
-    obstacles = find_obstacles({link["netdev"]: link for link in links}, macvlan)
     selected = _selected(links, select)
     candidates = _narrow(
         _candidates(selected, select, to_vipu, require_rdma, obstacles),

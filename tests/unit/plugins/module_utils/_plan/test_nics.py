@@ -13,6 +13,7 @@ import pytest
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
 from ansible_collections.ipu.fabric.plugins.module_utils._host import links as host_links
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.network_spec import read_select
+from ansible_collections.ipu.fabric.plugins.module_utils._plan.nic_obstacles import find_obstacles
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.nics import choose_nic
 from ansible_collections.ipu.fabric.tests.unit.fixtures.sysfs import FABRIC, MANAGEMENT, Tree, host_with_management_nic
 
@@ -32,7 +33,7 @@ VIPU = "10.5.0.20"
 def choose_fabric_link(links, routes, select, vipu_address="", require_rdma=True, gpus=()):
     """The choice on a host with these links, routes and GPUs."""
     rdma = {"links": links, "routes": routes, "gpus": list(gpus)}
-    return choose_nic(rdma, read_select(select), vipu_address, require_rdma)
+    return choose_nic(rdma, read_select(select), find_obstacles(links, True), vipu_address, require_rdma)
 
 
 def way(dev: str) -> t.Dict[str, t.Dict[str, str]]:
