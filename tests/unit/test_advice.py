@@ -23,7 +23,7 @@ PAGES = "https://github.com/ipu-fabric/ipu.fabric/blob/main/"
 EXAMPLES = {
     name for path in (ROOT / "docs/examples").glob("*.yml") for name in re.findall(r"\bexample_\w+", path.read_text())
 }
-VARIABLES = role_variables() | site_variables() | EXAMPLES | {"kubernetes_checked_kubeconfig"}  # a fact
+VARIABLES = role_variables() | site_variables() | EXAMPLES | {"kubernetes_checked_kubeconfig", "pod", "container"}
 # Names with the prefix of a role that are something else.
 OTHERS = {*CHECK_TYPES, *KINDS["module"], *KINDS["filter"], *KINDS["role"], *KINDS["playbook"]}
 MODULES = set(RDMA_MODULES)

@@ -29,6 +29,7 @@ INPUTS = {
     for entry in yaml.safe_load(path.read_text("utf-8"))["argument_specs"].values()
     for name in entry.get("options", {})
 }
+OF_EXPLAIN = {"pod", "container"}  # they are of one run, never of an inventory
 KINDS = {
     "playbook": {path.stem for path in (ROOT / "playbooks").glob("*.yml")},
     "module": {path.stem for path in (ROOT / "plugins/modules").glob("*.py")},
@@ -129,14 +130,14 @@ def wrong_play(words):
     unknown = {word for word in words if word.startswith("-")} - takes_value - {"--check", "--diff"}
     if unknown or len(plain) != 1:
         return f"options {unknown}, playbooks {plain}"
-    known = INPUTS | site_variables()
+    known = INPUTS | site_variables() | OF_EXPLAIN
     if plain[0].startswith("docs/examples/"):
         if not (ROOT / plain[0]).exists():
             return "no such example"
         known = known | set(re.findall(r"\w+", (ROOT / plain[0]).read_text("utf-8")))
     elif plain[0] != "site.yml" and plain[0].rpartition(".")[2] not in KINDS["playbook"]:
         return "no such playbook"
-    elif "-i" not in words and "fabric_support_bundle" not in given_variables(words):  # it asks no host
+    elif "-i" not in words and not {"fabric_support_bundle", "pod"} & set(given_variables(words)):  # they ask no host
         return "it needs an inventory"
     tags = {value for option, value in zip(words, words[1:]) if option == "--tags"}
     playbooks = "".join(path.read_text("utf-8") for path in (ROOT / "playbooks").rglob("*.yml"))
@@ -174,7 +175,7 @@ def test_commands_can_be_run(page):
 @pytest.mark.parametrize("page", MANUAL)
 def test_names_in_pages_exist(page):
     text = PAGES[page]
-    assert set(re.findall(r"-e (\w+)=", text)) - INPUTS - site_variables() <= set(
+    assert set(re.findall(r"-e (\w+)=", text)) - INPUTS - site_variables() - OF_EXPLAIN <= set(
         re.findall(r"\w+", "".join(path.read_text("utf-8") for path in (ROOT / "docs/examples").rglob("*.yml")))
     )
     for kind, name in re.findall(r"\b(playbook|module|filter|role)s? `(?:ipu\.fabric\.)?(\w+)`", TEXTS[page]):

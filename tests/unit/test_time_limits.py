@@ -16,7 +16,7 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.testing import patch_module_args
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
 from ansible_collections.ipu.fabric.plugins.module_utils._host import apt
-from ansible_collections.ipu.fabric.plugins.module_utils._kube import helm
+from ansible_collections.ipu.fabric.plugins.module_utils._kube import helm, pod_exec
 from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm import images, program
 from ansible_collections.ipu.fabric.plugins.module_utils._verify import probe
 
@@ -88,7 +88,7 @@ def test_image_pull(module, monkeypatch):
 
 def test_connection_to_a_pod(monkeypatch):
     """An API server, or a firewall before it, that takes a connection and says nothing."""
-    monkeypatch.setattr(probe, "CONNECT_SECONDS", 1)
+    monkeypatch.setattr(pod_exec, "CONNECT_SECONDS", 1)
     with socket.create_server(("127.0.0.1", 0)) as server:
         configuration = types.SimpleNamespace(
             host=f"https://127.0.0.1:{server.getsockname()[1]}", verify_ssl=False, ssl_ca_cert=None, proxy=None,

@@ -17,6 +17,7 @@ from .._common.signals import termination_as_error
 from .._ipam.pool_audit import audit
 from .._ipu.job_spec import API as IPUJOB_API
 from .._kube.client import ApiError, Cluster, TransportError, message_of, refusal
+from .._kube.pod_exec import Output, run_in_pod
 from .._kube.pod_problems import SANDBOX_EVENTS, sandbox_failures
 from .._kube.query import Object, query, quoted
 from .._model.plan import Plan
@@ -29,23 +30,6 @@ from .cluster_facts import Nodes, cluster_facts
 from .pods import LABEL, End, Options, Pods
 from .telling import telling_line
 
-WebSocketError: t.Any = OSError
-with contextlib.suppress(ImportError):  # connect() says what is missing
-    from kubernetes.stream import ws_client
-    from kubernetes.stream.ws_client import websocket_call
-    from websocket import WebSocket, WebSocketException
-
-    WebSocketError = WebSocketException
-
-    class ImpatientWebSocket(WebSocket):
-        """The API client sets no limit for a connect, nor for a message that stops in the middle."""
-
-        def connect(self, url: str, **options: t.Any) -> None:
-            super().connect(url, timeout=CONNECT_SECONDS, **options)
-
-    ws_client.WebSocket = ImpatientWebSocket
-
-CONNECT_SECONDS = 60  # an exec on a busy node may take half of it
 ALIVE = "fabric.ipu/alive"  # annotation of a namespace: when its run was last at work, in seconds since 1970
 BEAT_SECONDS = 30  # between two signs of life
 DEAD_SECONDS = 300  # without one; more than the clocks of two controllers differ
@@ -62,13 +46,6 @@ FIRST_PORT, PORTS = 18515, 4096  # perftest's usual port, and how many there are
 TRAFFIC_TOOLS = {"rping": "rping", "write_bandwidth": "ib_write_bw", "read_latency": "ib_read_lat"}  # by check
 HOST_TRAFFIC_TOOL = "gc-hosttraffictest"
 RDMA_TOOLS = (*TRAFFIC_TOOLS.values(), HOST_TRAFFIC_TOOL)
-
-
-class Output(t.NamedTuple):
-    """What an exec gave; `error` says why there may be less than asked for."""
-
-    text: str
-    error: str
 
 
 class Run(t.NamedTuple):
@@ -270,29 +247,9 @@ def wait_for_pods(run: Run, pods: Pods) -> None:
 
 
 def run_in(run: Run, pod: str, container: str, command: t.Sequence[str], timeout: int) -> Output:
-    """Run a command of pod.sh, on a connection of its own: the library's exec call is not thread-safe."""
-    configuration = run.cluster.client.configuration
-    token = configuration.auth_settings().get("BearerToken", {}).get("value")
+    """Run a command of pod.sh."""
     argv = ["sh", "-c", run.options.script, "pod.sh", *command]
-    try:
-        client = websocket_call(
-            configuration,
-            "get",
-            configuration.host + run.path(f"pods/{pod}/exec"),
-            query_params=[("container", container), ("stdout", "true"), ("stderr", "true"), ("command", argv)],
-            headers={"authorization": token} if token else {},
-            _preload_content=False,
-            capture_all=False,
-        )
-        client.run_forever(timeout=timeout)
-        text = client.read_channel(1) + client.read_channel(2)
-        if client.is_open():
-            client.close()
-            return Output(text, f"no end within {timeout} s")
-    except (ApiError, WebSocketError, OSError, ValueError) as error:
-        reason = " ".join(str(getattr(error, "reason", None) or error).split())
-        return Output("", f"exec failed: {reason[:200]}")
-    return Output(text, "")
+    return run_in_pod(run.cluster, run.path(f"pods/{pod}"), container, argv, timeout)
 
 
 def ask_pods(run: Run, pods: Pods) -> None:

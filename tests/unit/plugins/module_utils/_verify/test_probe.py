@@ -19,6 +19,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 import websocket
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
+from ansible_collections.ipu.fabric.plugins.module_utils._kube import pod_exec
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import Cluster
 from ansible_collections.ipu.fabric.plugins.module_utils._model.checks import Expect
 from ansible_collections.ipu.fabric.plugins.module_utils._model.probe import Probe, Traffic
@@ -614,7 +615,7 @@ def test_run_in(monkeypatch: pytest.MonkeyPatch, still_open: bool, error: str) -
         return FakeSocket(still_open)
 
     monkeypatch.undo()
-    monkeypatch.setattr(probe, "websocket_call", call)
+    monkeypatch.setattr(pod_exec, "websocket_call", call)
     api = FakeApi([])
     api.configuration = types.SimpleNamespace(
         host="https://10.80.0.11:6443", auth_settings=lambda: {"BearerToken": {"value": "Bearer abc"}}
@@ -631,12 +632,28 @@ def test_an_exec_that_is_refused_is_said(monkeypatch: pytest.MonkeyPatch) -> Non
         raise probe.ApiError(status=0, reason="Handshake status 403 Forbidden")
 
     monkeypatch.undo()
-    monkeypatch.setattr(probe, "websocket_call", refuse)
+    monkeypatch.setattr(pod_exec, "websocket_call", refuse)
     api = FakeApi([])
     api.configuration = types.SimpleNamespace(host="https://x", auth_settings=dict)
     found = probe.run_in(probe.Run(api, {}, options(), t.cast(t.Any, None), "ns"), "p", "root", ["limits"], 5)
     assert found.text == ""
     assert "403 Forbidden" in found.error
+
+
+@pytest.mark.parametrize(
+    ("status", "error"),
+    [
+        (
+            '{"message": "Internal error: OCI runtime exec failed: exec failed: no \\"sh\\" in $PATH"}',
+            'exec failed: no "sh" in $PATH',
+        ),
+        ('{"message": "command terminated with exit code 3"}', ""),
+        ('{"status": "Success"}', ""),
+        ("", ""),
+    ],
+)
+def test_a_command_that_did_not_run(status: str, error: str) -> None:
+    assert pod_exec.refused(status) == error
 
 
 def test_a_connection_that_breaks_in_the_middle_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -646,7 +663,7 @@ def test_a_connection_that_breaks_in_the_middle_is_said(monkeypatch: pytest.Monk
     socket = FakeSocket(still_open=True)
     socket.run_forever = lose  # type: ignore[method-assign]
     monkeypatch.undo()
-    monkeypatch.setattr(probe, "websocket_call", lambda *_args, **_more: socket)
+    monkeypatch.setattr(pod_exec, "websocket_call", lambda *_args, **_more: socket)
     api = FakeApi([])
     api.configuration = types.SimpleNamespace(host="https://x", auth_settings=dict)
     found = probe.run_in(probe.Run(api, {}, options(), t.cast(t.Any, None), "ns"), "p", "root", ["limits"], 5)

@@ -1,0 +1,248 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Reads a pod of anybody for explain(): from the API, and by a script in one of its containers. Changes nothing."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import typing as t
+
+from ansible.module_utils.basic import AnsibleModule
+
+from .._common.result import FabricError
+from .._kube.client import Cluster, connect
+from .._kube.multus import ATTACHMENTS, network_fault, network_status, requests
+from .._kube.pod_exec import run_in_pod
+from .._kube.pod_problems import Problem, container_statuses, pod_problems
+from .._kube.pod_resources import NodeResources, device_resources
+from .._kube.query import Object, query, quoted
+from .._kube.readiness import mount_problems, network_problems
+from . import look
+from .explain import Amount, PodNetwork, PodSeen, as_text, explain, is_rdma
+
+EXEC_SECONDS = 30
+RESOURCE_OF_NETWORK = f"metadata.annotations.{quoted('k8s.v1.cni.cncf.io/resourceName')}"
+# Pods on their host's network that are asked for the MTU of its NICs: those of networks first, whose images have a
+# shell.
+TELLING = ("multus", "rdma", "network", "whereabouts", "cni", "flannel", "proxy")
+TRIED = 4
+NIC_PARTS = ("links",)
+
+
+class PodReader:
+    """One pod, and what it could not be asked."""
+
+    def __init__(self, cluster: Cluster, namespace: str, name: str) -> None:
+        self.cluster, self.namespace, self.name = cluster, namespace, name
+        self.unread: t.List[str] = []
+
+    def items(self, what: str, path: str, **query_: t.Any) -> t.Optional[t.List[Object]]:
+        """None where this user may not read them: that is said, and explains less."""
+        try:
+            return self.cluster.items(path, **query_)
+        except FabricError as error:
+            if error.code != "api-denied":
+                raise
+            self.unread.append(f"{what}: {error.seen}")
+            return None
+
+    def pod(self) -> Object:
+        found = self.cluster.get(f"/api/v1/namespaces/{self.namespace}/pods/{self.name}")
+        if found is None:
+            pods = self.cluster.items(f"/api/v1/namespaces/{self.namespace}/pods")
+            there = ", ".join(sorted(query("[].metadata.name", pods))[:10]) or "no pods"
+            raise FabricError(
+                "A pod was to be explained.",
+                f"namespace {self.namespace}",
+                f"no pod {self.name}; it has {there}",
+                "Give -e pod=NAMESPACE/NAME; kubectl get pods -A lists them.",
+                code="not-found",
+            )
+        return found
+
+    def seen(self, container: str, plan: t.Mapping[str, t.Any]) -> PodSeen:
+        """All that explain() wants to know. container: its name; empty: the one that asks for an RDMA resource."""
+        pod = self.pod()
+        node = query("spec.nodeName", pod) or ""
+        nads = self.items("networks", ATTACHMENTS)
+        networks = pod_networks(pod, nads)
+        asks = {each["name"]: device_amounts(each) for each in pod["spec"]["containers"]}
+        chosen = self.choose(container, asks, networks)
+        running = {each["name"] for each in container_statuses(pod) if "running" in (each.get("state") or {})}
+        there = (
+            None if not node else self.items("pods of the node", "/api/v1/pods", fieldSelector=f"spec.nodeName={node}")
+        )
+        inside = None
+        if chosen in running:
+            inside = self.look(f"/api/v1/namespaces/{self.namespace}/pods/{self.name}", chosen, look.FACTS)
+        masters = {network.master for network in networks if network.master}
+        return PodSeen(
+            name=f"{self.namespace}/{self.name}",
+            phase=query("status.phase", pod) or "",
+            node=node,
+            container=chosen,
+            host_network=bool(query("spec.hostNetwork", pod)),
+            privileged=bool(query(f"spec.containers[?name=='{chosen}'] | [0].securityContext.privileged", pod)),
+            problems=self.problems(pod),
+            networks=networks,
+            available=None if nads is None else [place_of(nad) for nad in nads],
+            asks=asks[chosen],
+            others={name: other for other, amounts in asks.items() if other != chosen for name in amounts},
+            node_has=self.node_resources(node, there),
+            inside=inside,
+            nics=self.nic_mtus(node, there or (), masters, plan) if inside and not inside.error else {},
+            unread=self.unread,
+        )
+
+    def choose(
+        self, container: str, asks: t.Mapping[str, t.Mapping[str, int]], networks: t.Sequence[PodNetwork]
+    ) -> str:
+        if not container:
+            with_rdma = [name for name, amounts in asks.items() if any(is_rdma(each, networks) for each in amounts)]
+            return (with_rdma or list(asks))[0]
+        if container not in asks:
+            raise FabricError(
+                "A container was to be looked into.",
+                f"pod {self.namespace}/{self.name}",
+                f"no container {container}; it has {', '.join(asks)}",
+                "Give one of them with -e container=NAME, or none.",
+                code="not-found",
+            )
+        return container
+
+    def look(self, path: str, container: str, parts: t.Sequence[str]) -> look.Inside:
+        output = run_in_pod(self.cluster, path, container, look.argv(parts), EXEC_SECONDS)
+        return look.read(*output)
+
+    def problems(self, pod: Object) -> t.List[Problem]:
+        """Why it does not run, in the words of waits."""
+        found = [problem for problem in pod_problems(pod) if "is on no node yet" not in problem.text]
+        unknown = NodeResources(self.cluster).problems([pod])
+        # What no node has is told better than by the scheduler.
+        found += unknown or [problem for problem in pod_problems(pod) if "is on no node yet" in problem.text]
+        try:
+            found += network_problems(self.cluster, self.namespace, [pod])
+            found += mount_problems(self.cluster, self.namespace, [pod])
+        except FabricError as error:
+            self.unread.append(f"events: {error.seen}")
+        return found
+
+    def node_resources(self, node: str, pods: t.Optional[t.Sequence[Object]]) -> t.Dict[str, Amount]:
+        """Device resources of the node; of a pod without one, the most that any node has."""
+        nodes = self.items("nodes", "/api/v1/nodes") or []
+        found: t.Dict[str, Amount] = {}
+        for each in nodes:
+            amounts = query("status.allocatable", each) or {}
+            if node in ("", each["metadata"]["name"]):
+                for name in device_resources(amounts):
+                    count = int(amounts[name])
+                    found[name] = Amount(max(count, found[name].allocatable if name in found else 0))
+        if not node or pods is None:
+            return found
+        active = [pod for pod in pods if query("status.phase", pod) not in ("Succeeded", "Failed")]
+        amounts = [device_amounts(each) for pod in active for each in pod["spec"]["containers"]]
+        return {
+            name: dataclasses.replace(amount, used=sum(each.get(name, 0) for each in amounts))
+            for name, amount in found.items()
+        }
+
+    def nic_mtus(
+        self, node: str, pods: t.Sequence[Object], masters: t.Set[str], plan: t.Mapping[str, t.Any]
+    ) -> t.Dict[str, int]:
+        """MTUs of interfaces of the node. A pod on its network shows them now; the plan knows what they were."""
+        if not masters:
+            return {}
+        for pod, container in host_network_pods(pods)[:TRIED]:
+            path = "/api/v1/namespaces/{namespace}/pods/{name}".format(**pod["metadata"])
+            seen = self.look(path, container, NIC_PARTS).mtus
+            if masters & set(seen):
+                return dict(seen)
+        hosts = [host for host in (plan.get("hosts") or {}).values() if host.get("node") == node]
+        return {link["netdev"]: link["mtu"] for host in hosts for link in host["links"].values()}
+
+
+def place_of(nad: Object) -> str:
+    return "{namespace}/{name}".format(**nad["metadata"])
+
+
+def host_network_pods(pods: t.Sequence[Object]) -> t.List[t.Tuple[Object, str]]:
+    """Running pods on their host's network with a running container, the likeliest to have a shell first."""
+
+    def rank(pod: Object) -> int:
+        name = pod["metadata"]["name"]
+        return next((place for place, word in enumerate(TELLING) if word in name), len(TELLING))
+
+    found = []
+    for pod in sorted(pods, key=rank):
+        running = [each["name"] for each in container_statuses(pod) if "running" in (each.get("state") or {})]
+        if query("spec.hostNetwork", pod) and running:
+            found.append((pod, running[-1]))
+    return found
+
+
+def device_amounts(container: Object) -> t.Dict[str, int]:
+    """What a container asks for of device plugins."""
+    limits = query("resources.limits", container) or {}
+    return {name: int(limits[name]) for name in device_resources(limits)}
+
+
+def pod_networks(pod: Object, nads: t.Optional[t.Sequence[Object]]) -> t.List[PodNetwork]:
+    """What a pod asks multus for. Where definitions may not be read, each is taken to exist."""
+    known = {place_of(nad): nad for nad in nads or ()}
+    status = network_status(pod)
+    found: t.List[PodNetwork] = []
+    for request in requests(pod):
+        name = f"{request['namespace']}/{request['name']}"
+        if name in [each.name for each in found]:
+            continue
+        mine = next((entry for entry in status if entry.get("name") == name), {})
+        config = config_of(known.get(name, {}))
+        found.append(
+            PodNetwork(
+                name=name,
+                exists=nads is None or name in known,
+                fault=network_fault(pod, (request["namespace"], request["name"])),
+                interface=mine.get("interface") or "",
+                addresses=[str(address).partition("/")[0] for address in mine.get("ips") or ()],
+                kind=str(config.get("type") or ""),
+                master=str(config.get("master") or ""),
+                mtu=int(config.get("mtu") or 0),
+                resource=query(RESOURCE_OF_NETWORK, known.get(name)) or "",
+            )
+        )
+    return found
+
+
+def config_of(nad: Object) -> t.Mapping[str, t.Any]:
+    """The CNI plugin of a network that makes the interface: of a chain, the first."""
+    try:
+        config = json.loads(query("spec.config", nad) or "{}")
+        chain = config.get("plugins") or [config]
+        return chain[0] if isinstance(chain[0], dict) else {}
+    except (ValueError, AttributeError, IndexError, TypeError):
+        return {}
+
+
+def explain_pod(module: AnsibleModule) -> t.Dict[str, t.Any]:
+    """Body of the module pod_explain."""
+    namespace, _slash, name = module.params["pod"].rpartition("/")
+    cluster = connect(module)
+    if not cluster.present:
+        raise FabricError(
+            "A pod was to be explained.",
+            module.params["pod"],
+            "no cluster answers",
+            "Set fabric_kubeconfig to the kubeconfig of the cluster.",
+            code="api-unreachable",
+        )
+    seen = PodReader(cluster, namespace or "default", name).seen(module.params["container"], module.params["plan"])
+    found = explain(seen)
+    return {
+        "changed": False,
+        "has": list(found.has),
+        "lacks": [lack._asdict() for lack in found.lacks],
+        "unread": list(found.unread),
+        "text": as_text(seen.name, found),
+    }
