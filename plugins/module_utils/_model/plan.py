@@ -452,7 +452,7 @@ class Since(t.TypedDict):
     """What differs from an earlier plan."""
 
     time: str  # when that was made; empty: it does not say
-    applied: bool  # site has applied it; else it is only the plan of the last run
+    applied: bool  # site has applied it; else it is the plan of the last run, which site has not fully applied
     moved: t.List[Moved]
 
 

@@ -137,12 +137,15 @@ def summarize(
 
 
 def _beside_hosts(since: t.Optional[Since], drifted: int, lacking: t.Sequence[str], quiet: bool) -> str:
-    """What there is to do beside the hosts; quiet: nothing is done to these."""
+    """What there is to do beside the hosts; quiet: nothing is done to these.
+
+    What differs from a plan that was never applied is no change of the cluster.
+    """
     found = []
-    if since and since["moved"]:
+    if since and since["applied"] and since["moved"]:
         number = len(since["moved"])
         said = "1 decision differs" if number == 1 else f"{number} decisions differ"
-        found.append(f"{said} from the plan {'that was applied' if since['applied'] else 'of the last run'}.")
+        found.append(f"{said} from the plan that was applied.")
     if drifted:
         found.append(f"{drifted} {'object' if drifted == 1 else 'objects'} of the cluster drifted.")
     if quiet and lacking:

@@ -226,12 +226,14 @@ def known_line(finding: Finding) -> str:
 
 
 def since_headline(since: Since) -> str:
-    what = "the plan that was applied" if since["applied"] else "the plan of the last run"
-    of = f", of {since['time']}" if since["time"] else ""
+    if since["applied"]:
+        what = f"the plan that was applied{', of ' if since['time'] else ''}{since['time']}"
+    else:
+        what = f"the plan of {since['time'] or 'the last run'}, which site has not fully applied"
     if not since["moved"]:
-        return f"all decisions are as in {what}{of}"
+        return f"all decisions are as in {what}"
     verb = "differs" if len(since["moved"]) == 1 else "differ"
-    return f"{count(len(since['moved']), 'decision')} {verb} from {what}{of}"
+    return f"{count(len(since['moved']), 'decision')} {verb} from {what}"
 
 
 def since_lines(since: Since) -> t.List[str]:

@@ -125,6 +125,15 @@ ONE = {"mark": "~", "host": "", "thing": "Cluster", "fields": ["a"]}
             2,
         ),
         (
+            hosts_of(install=1),
+            [],
+            {**SAME, "applied": False, "moved": [ONE]},
+            0,
+            "Plan: 1 host to install.",
+            "changes",
+            2,
+        ),
+        (
             hosts_of(untouched=2),
             [],
             {**SAME, "moved": [ONE]},

@@ -14,6 +14,7 @@ import yaml
 from ansible_collections.ipu.fabric.plugins.module_utils._plan import report as plan_report
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.approved import decisions
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.record import Earlier, name_site, parse_plan, record
+from ansible_collections.ipu.fabric.plugins.plugin_utils._render.pages import plan_page
 from ansible_collections.ipu.fabric.tests.unit.fixtures.paths import ROOT
 from ansible_collections.ipu.fabric.tests.unit.fixtures.site import change, finished, plan, running, site
 
@@ -73,6 +74,22 @@ def test_the_plan_that_was_applied_comes_before_that_of_the_last_run():
 def test_a_plan_of_an_earlier_release_says_no_time():
     before = kept(plan(site()), made=None)
     assert record(plan(site()), LATER, Earlier(before, None))["since"]["time"] == ""
+
+
+@pytest.mark.parametrize("pods", [8, 4])
+def test_a_comparison_says_whether_that_plan_was_applied(pods):
+    """Decisions differed from "the plan of the last run", which nobody had applied, weeks ago."""
+    before = kept(record(plan(site()), MADE, NONE))
+    for earlier, what in (
+        (Earlier(before, None), f"the plan of {MADE['time']}, which site has not fully applied"),
+        (Earlier(kept(plan(site()), made=None), None), "the plan of the last run, which site has not fully applied"),
+        (Earlier(None, before), f"the plan that was applied, of {MADE['time']}"),
+    ):
+        now = record(plan(site(), pods_per_node=pods), LATER, earlier)
+        assert (pods == 8) == (now["since"]["moved"] == [])
+        told = [" ".join(plan_report.as_text(now).split()), plan_page(now)]
+        assert [what in each for each in told] == [pods != 8, True]
+        assert now["since"]["applied"] == (earlier.applied is not None)
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{", '{"hosts": []}', '{"hosts": {}}'])
