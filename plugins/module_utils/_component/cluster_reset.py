@@ -22,9 +22,10 @@ class Seen:
     jobs: t.Sequence[str]  # that hold IPUs
     name: str  # that was given for the cluster
     force: bool  # whether jobs may go with it
+    reports: t.Sequence[str]  # paths on this machine, of what was proved and applied
 
 
 def decide(settings: Settings, seen: Seen) -> ResetPlan:
     """Its refusal is said after what would go."""
     found = {host: answer or FoundOnHost() for host, answer in zip(seen.hosts, seen.found)}
-    return plan_reset(found, seen.answer, seen.jobs, Confirmation(seen.name, seen.force))
+    return plan_reset(found, seen.answer, seen.jobs, seen.reports, Confirmation(seen.name, seen.force))

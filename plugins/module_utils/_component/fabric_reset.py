@@ -45,6 +45,7 @@ class Seen:
     ipu: t.Optional[IpuFacts] = None
     keeps_tracker: bool = False
     mpi_operator: bool = False  # whether there is one of ours
+    reports: t.Sequence[str] = ()  # paths on this machine, of what was proved and applied
 
 
 class FabricReset(t.TypedDict):
@@ -126,6 +127,7 @@ def found_in(seen: Seen) -> t.Dict[str, t.List[str]]:
         "objects": stack_list(seen, "objects"),
         "operators": [*seen.own, *spiderpool, *ipu],
         "GPU operators": [*seen.gpu_operators],
+        "files of this machine": [*seen.reports],
         "network operator stays for": [*seen.network_operator.get("needed_by", ())],
         "Spiderpool stays for": [*seen.spiderpool.get("needed_by", ())],
         "whereabouts stays for": whereabouts_stays(seen),

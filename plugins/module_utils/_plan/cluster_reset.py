@@ -162,8 +162,15 @@ def why_not(
 
 
 def plan_reset(
-    hosts: t.Mapping[str, FoundOnHost], answer: ClusterAnswer, jobs: t.Sequence[str], given: Confirmation
+    hosts: t.Mapping[str, FoundOnHost],
+    answer: ClusterAnswer,
+    jobs: t.Sequence[str],
+    reports: t.Sequence[str],
+    given: Confirmation,
 ) -> ResetPlan:
+    """reports: paths on this machine, which go with the cluster."""
+    table = [line for host, found in hosts.items() if "removed" in found for line in describe_host(host, found)]
+    table += wrap_words(f"this machine: files: {', '.join(reports)}", "  ") if reports else []
     reached = {name: found for name, found in hosts.items() if "removed" in found}
     marks = [found["cluster"] for found in reached.values()]
     name = next((mark["name"] for mark in marks if mark["name"]), "")
@@ -180,6 +187,6 @@ def plan_reset(
         "name": name,
         "ca": next((mark["ca"] for mark in marks if mark["ca"]), ""),
         "serving": [host for host, found in reached.items() if found["cluster"].get("serves")],
-        "table": [printable(line) for host, found in reached.items() for line in describe_host(host, found)],
+        "table": [printable(line) for line in table],
         "refusal": printable(f"{what} Next: {next_step}") if what else "",
     }

@@ -76,7 +76,17 @@ def test_a_host_that_can_not_be_read_stops_it(tmp_path):
     assert resets(run) == []
 
 
-def test_check_mode_lists_it(tmp_path):
-    run = reset(tmp_path, "--check", fabric_reset_name=NAME)
-    assert run.code == 0, run.text
+@pytest.mark.parametrize(
+    ("arguments", "variables", "code"), [(["--check"], {"fabric_reset_name": NAME}, 0), ([], {}, 2)]
+)
+def test_what_goes_is_listed(tmp_path, arguments, variables, code):
+    """Reports on this machine went without a word."""
+    report = tmp_path / "artifacts/report.html"
+    report.parent.mkdir()
+    report.write_text("proved")
+    run = reset(tmp_path, *arguments, **variables)
+    assert run.code == code, run.text
     assert "w1: links: cni0" in run.said
+    assert "this machine: files:" in run.said, run.text
+    assert f"'  {report}'" in run.said
+    assert report.exists()

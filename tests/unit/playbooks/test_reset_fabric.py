@@ -34,6 +34,8 @@ def test_a_table_says_what_there_is(folder):
     for line in (
         "objects                     MacvlanNetwork a",
         "MacvlanNetwork b",
+        f"files of this machine       {folder}/artifacts/junit.xml",
+        f"{folder}/artifacts/report.html",
         "network operator stays for  none",
         "pods on the networks        default/user",
         "IPUJobs                     none",
@@ -73,5 +75,7 @@ def test_reports_go_with_what_they_prove(folder):
     done = run(folder, "ipu.fabric.reset", answers(), "--check")
     assert done.code == 0, done.text
     for name in REPORTS:
-        assert f"changed: [cp1 -> localhost] => (item={name})" in done.text
+        assert f"changed: [cp1 -> localhost] => (item={folder}/artifacts/{name})" in done.text
+        assert done.text.count(f"{folder}/artifacts/{name}") > 1  # in the table too
+    assert "artifacts/applied.json" not in done.text  # there is none
     assert left(folder) == {*REPORTS, "plan.json"}

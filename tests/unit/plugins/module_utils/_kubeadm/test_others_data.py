@@ -129,7 +129,7 @@ def test_a_reset_with_another_order_of_hosts():
     dead = {"present": False, "ca": "", "nodes": []}
     for name in ("", "10.88.0.11:6443"):
         plans = [
-            plan_reset(dict(order), dead, [], Confirmation(name, False))
+            plan_reset(dict(order), dead, [], [], Confirmation(name, False))
             for order in itertools.permutations(hosts.items())
         ]
         assert {(plan["name"], plan["ca"], plan["refusal"]) for plan in plans} == {

@@ -29,7 +29,7 @@ HOSTS = {"cp1": host("cp1", links=["cni0"]), "w1": host("w1", links=["cni0"], ne
 
 
 def plan(hosts=None, answer=None, jobs=(), name=NAME, force=False):
-    return plan_reset(HOSTS if hosts is None else hosts, answer or DEAD, jobs, Confirmation(name, force))
+    return plan_reset(HOSTS if hosts is None else hosts, answer or DEAD, jobs, [], Confirmation(name, force))
 
 
 @pytest.mark.parametrize("answer", [DEAD, api("cp1", "w1"), api("cp1")])
