@@ -21,9 +21,11 @@ description:
     names of tasks.
   - On a terminal the line of the running step is rewritten. It says which task runs, how many hosts it has ended on,
     which try it is, and after a while which hosts it waits for. In a log or a pipe there are plain lines, and one a
-    minute while a task takes long.
+    minute while a task takes long; what tasks print, and words such as paths, are not wrapped there.
   - What P(ansible.builtin.debug#module) prints, diffs, warnings and deprecations are shown in full. A failure shows the
     host, what failed, what was seen and what to do next. Failures that are rescued or ignored are only counted.
+  - A task P(ansible.builtin.fail#module) with C(run_once) is how a playbook stops for a reason of its own, such as a
+    question that is not answered yet. It is shown as STOPPED, without a host, and no host counts as failed.
   - With C(-v) and more, and in C(ansible) and C(ansible-console), the output is that of
     P(ansible.builtin.default#callback). AWX and C(ansible-runner) set their own callback, so nothing changes there.
 requirements:
@@ -137,6 +139,16 @@ def is_rescued(task: t.Any) -> bool:
     for node in _ancestors(task):
         ends = [*(getattr(node, "rescue", None) or []), *(getattr(node, "always", None) or [])]
         if getattr(node, "rescue", None) and not below & {one._uuid for one in ends}:
+            return True
+        below.add(node._uuid)
+    return False
+
+
+def is_rescue(task: t.Any) -> bool:
+    """Whether the task is in a rescue: something has failed before it."""
+    below: t.Set[str] = set()
+    for node in _ancestors(task):
+        if below & {one._uuid for one in getattr(node, "rescue", None) or []}:
             return True
         below.add(node._uuid)
     return False
@@ -269,8 +281,9 @@ class CallbackModule(Default):
         action = _short(task.action)
         quiet = action in QUIET
         contacts = not task.delegate_to
-        name = str(task.name or action).strip()
-        return _steps.Task(task._uuid, step_of(task, self._steps_play.name), name, bool(task.run_once), quiet, contacts)
+        name, once = str(task.name or action).strip(), bool(task.run_once)
+        stops = once and action == "fail" and not is_rescue(task)
+        return _steps.Task(task._uuid, step_of(task, self._steps_play.name), name, once, quiet, stops, contacts)
 
     # Events: of the run
 

@@ -37,13 +37,14 @@ COMMAND = re.compile(r"\s+(?:ansible-playbook|kubectl|ssh) ")
 
 
 class Line(t.NamedTuple):
-    """A line to be written, which `rows` cuts to the width of the terminal."""
+    """A line to be written, which `rows` cuts to the width of the terminal, or of a page where it is a log."""
 
     text: str
     tone: str = ""  # ok, changed, failed, unreachable or nothing: what it is coloured by
     indent: int = 0  # of the rows after its first
     diff: bool = False  # of a file or an object: each of its rows begins with its mark
     aligned: bool = False  # WIDTH columns, which lose their spaces on a narrower terminal
+    message: bool = False  # what a task prints, which a log has as it is
 
 
 class Play(t.NamedTuple):
@@ -63,6 +64,7 @@ class Task(t.NamedTuple):
     name: str
     once: bool = False
     quiet: bool = False  # only prints, compares, includes or keeps a fact: no reason for a line
+    stops: bool = False  # it ends the run for all hosts, by a condition of its playbook: nothing has failed
     contacts: bool = True  # the host itself is asked
 
 
@@ -84,6 +86,7 @@ class Step:
     hosts: t.Set[str] = dataclasses.field(default_factory=set)
     failed: t.Set[str] = dataclasses.field(default_factory=set)
     unreachable: t.Set[str] = dataclasses.field(default_factory=set)
+    stopped: bool = False
     changed: t.Dict[str, t.List[str]] = dataclasses.field(default_factory=dict)  # hosts by task
     rescued: int = 0
     ignored: int = 0
@@ -136,8 +139,11 @@ def count(number: int, thing: str) -> str:
     return f"{number} {thing}{'' if number == 1 else 's'}"
 
 
-def wrap(text: str, width: int, indent: int = 0) -> t.List[str]:
-    """A line as rows of at most `width` columns, broken between words; those after the first are indented further."""
+def wrap(text: str, width: int, indent: int = 0, whole_words: bool = False) -> t.List[str]:
+    """A line as rows of at most `width` columns, broken between words; those after the first are indented further.
+
+    whole_words: a longer one, such as a path, is as long as it is.
+    """
     hanging = " " * min(len(text) - len(text.lstrip(" ")) + indent, width // 2)
     found, row = [], ""
     for word in re.findall(r"\s*\S+", text):
@@ -146,7 +152,7 @@ def wrap(text: str, width: int, indent: int = 0) -> t.List[str]:
             row = hanging
             word = word.lstrip()
         row += word
-        while cells(row) > width:
+        while cells(row) > width and not whole_words:
             whole = len(row)
             while cells(row[:whole]) > width:
                 whole -= 1
@@ -169,10 +175,13 @@ def wrap_diff(text: str, width: int) -> t.List[str]:
 
 
 def rows(line: Line, width: int) -> t.List[str]:
-    """A line as it is written. width: 0 in a log, where nothing is cut."""
+    """A line as it is written. width: of the terminal; 0 in a log, where messages and words are as long as they are."""
     parts = line.text.splitlines() or [""]
-    if not width or COMMAND.match(line.text):
+    if COMMAND.match(line.text) or (line.message and not width):
         return parts
+    if not width:
+        return [row for part in parts for row in wrap(part, WIDTH, line.indent, whole_words=True)]
+    width = max(width - 1, 1)
     if line.diff:
         return [row for part in parts for row in wrap_diff(part, width)]
     if line.aligned and width < WIDTH:
@@ -303,6 +312,7 @@ class Run:
     failures: t.Dict[t.Tuple[str, Rows], t.List[str]] = dataclasses.field(default_factory=dict)
     ended: t.Dict[str, float] = dataclasses.field(default_factory=dict)  # seconds by step
     would: t.Dict[str, int] = dataclasses.field(default_factory=dict)  # by host: counted as changed, but only tried
+    stopped: t.Set[str] = dataclasses.field(default_factory=set)  # counted as failed, but it was the run that ended
     digest: t.Dict[str, t.Dict[str, int]] = dataclasses.field(default_factory=dict)  # in check mode, by host and step
     changes: int = 0  # that were made so far
 
@@ -365,6 +375,10 @@ class Run:
             step.rescued += bool(rescued)
             step.ignored += bool(ignored and not rescued)
             return []
+        if task.stops:
+            step.stopped = True
+            self.stopped.add(host)
+            return self._fails("STOPPED", task, host, describe(result))
         step.failed.add(host)
         tries = result.get("attempts", 1)
         return self._fails("FAILED", task, host, describe(result), f" (after {tries} tries)" if tries != 1 else "")
@@ -388,12 +402,15 @@ class Run:
         if len(others) > 1:
             return []
         where = f"{self.step.name}: {task.name}" if self.step and self.step.name != task.name else task.name
-        tone = how.lower()
-        head = [Line(""), Line(f"{how}  {where}{after}", tone, 4), Line(f"  host   {host}", tone, 9)]
-        body = []
+        tone = "changed" if task.stops else how.lower()
+        head = [Line(""), Line(f"{how}  {where}{after}", tone, 4)]
+        body = [] if task.stops else [Line(f"  host   {host}", tone, 9)]
         for name, text in found:
             first, *more = text.splitlines() or [""]
-            body += [Line(f"  {name:<6} {first}", tone, 7), *(Line(f"         {line}", tone) for line in more)]
+            body += [
+                Line(f"  {name:<6} {first}", tone, 7),
+                *(Line(f"         {line}", tone, message=True) for line in more),
+            ]
         return [*head, *body, Line("")]
 
     def says(self, task: Task, host: str, lines: t.Sequence[str], diff: bool = False) -> t.List[Line]:
@@ -416,8 +433,8 @@ class Run:
             heads, diffs = (texts[:1], texts[1:]) if diff else (texts, [])
             found += [
                 *around,
-                *(Line(text, "", 2) for text in heads),
-                *(Line(text, diff=True) for text in diffs),
+                *(Line(text, "", 2, message=True) for text in heads),
+                *(Line(text, diff=True, message=True) for text in diffs),
                 *around,
             ]
         self.messages = {}
@@ -445,14 +462,14 @@ class Run:
         changes, check = sum(map(len, step.changed.values())), self.check or self.play.check
         bad = len(step.failed), len(step.unreachable)
         words = [
-            state,
+            state or ("stopped" if step.stopped else ""),
             f"{bad[0]} failed" if bad[0] else "",
             f"{bad[1]} unreachable" if bad[1] else "",
             (f"would change {changes}" if check else f"{changes} changed") if changes else "",
             f"{step.rescued} rescued" if step.rescued and not any(bad) else "",
             f"{step.ignored} ignored" if step.ignored and not any(bad) else "",
         ]
-        tone = "failed" if any(bad) or state else "changed" if changes else "ok"
+        tone = "failed" if any(bad) or state else "changed" if changes or step.stopped else "ok"
         text = ", ".join(filter(None, words)) or "ok"
         done = f"{len(step.hosts - step.failed - step.unreachable)}/{len(step.hosts)}"
         lines = [Line(columns(step.name, done, text, duration(now - step.begun)), tone, 4, aligned=True)]
@@ -523,7 +540,12 @@ class Run:
 
     def end(self, counts: t.Mapping[str, Counts], now: float) -> t.List[Line]:
         lines = self._close_step(now)
-        counts = {host: one._replace(changed=one.changed - self.would.get(host, 0)) for host, one in counts.items()}
+        counts = {
+            host: one._replace(
+                changed=one.changed - self.would.get(host, 0), failed=one.failed - (host in self.stopped)
+            )
+            for host, one in counts.items()
+        }
         lines += [Line(""), *recap(counts), *would_change(self.digest)]
         slow = sorted(((name, took) for name, took in self.ended.items() if took >= 1), key=lambda one: -one[1])
         if len(self.ended) > 1 and slow[: self.slowest]:
@@ -535,11 +557,13 @@ class Run:
         changes = sum(one.changed for one in counts.values())
         failed = sum(1 for one in counts.values() if one.failed)
         unreachable = sum(1 for one in counts.values() if one.unreachable)
+        said = f"{count(changes, 'change')} would be made" if self.check and changes else _made(changes)
         if failed or unreachable:
             bad = [f"{count(failed, 'host')} failed"] if failed else []
             bad += [f"{count(unreachable, 'host')} unreachable"] if unreachable else []
-            said = f"{count(changes, 'change')} would be made" if self.check and changes else _made(changes)
             return Line(f"Failed after {took}: {', '.join(bad)}; {said}.", "failed")
+        if self.stopped:
+            return Line(f"Stopped after {took}, as it says above: {said}.", "changed")
         tone = "changed" if changes else "ok"
         if self.check:
             would = f"{count(changes, 'change')} would be made" if changes else "nothing would change"

@@ -75,7 +75,8 @@ def decide(settings: Settings, seen: Seen) -> FabricReset:
         )
     elif not asked and left:
         refusal = (
-            f"Nothing is removed unless it is asked for. Seen: fabric_reset is {seen.request or 'empty'}. Next: "
+            "Not confirmed: nothing is removed unless it is asked for."
+            f" Seen: fabric_reset is {seen.request or 'empty'}. Next: "
             f"{'stop the pods and jobs of the table above, then ' if users else ''}run it again with -e"
             " fabric_reset=fabric, which removes the fabric and leaves Kubernetes"
             f"{'; -e fabric_reset=cluster removes both' if seen.removes_cluster else ''}."

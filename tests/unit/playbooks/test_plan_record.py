@@ -47,11 +47,12 @@ def test_the_exit_code_tells_whether_there_is_something_to_do(done, broken, pods
     if broken:
         found["host_info"]["w1"] = {"unreachable": True, "msg": "Connection timed out"}
     given = {**GIVEN, "fabric_detailed_exitcode": True, "fabric_pods_per_node": pods}
-    run = play(folder, "ipu.fabric.plan", GROUPS, found, **given)
+    run = play(folder, "ipu.fabric.plan", GROUPS, found, environment=STEPS, **given)
     summary = run.read("artifacts/plan.json")["summary"]
     assert (run.code, summary["state"]) == (code, state), run.text
     assert ("fabric_detailed_exitcode is set" in run.said) == (state == "changes")
     assert words(summary["line"]) in words(run.text)
+    assert ("Stopped after" in run.said) == (code == 2)
 
 
 def test_site_leaves_the_plan_that_it_applied_and_says_what_comes_next(done):

@@ -9,6 +9,7 @@ import pytest
 from ansible_collections.ipu.fabric.tests.unit.fixtures import site
 from ansible_collections.ipu.fabric.tests.unit.playbooks.test_api import answers, run
 
+STEPS = {"ANSIBLE_STDOUT_CALLBACK": "ipu.fabric.steps"}
 REPORTS = ("junit.xml", "probe.json", "report.html", "report.json")
 
 
@@ -28,8 +29,11 @@ def left(folder):
 def test_a_table_says_what_there_is(folder):
     found = answers()
     found["fabric_stack"]["*"].update(objects=["MacvlanNetwork a", "MacvlanNetwork b"], pods=["default/user"])
-    done = run(folder, "ipu.fabric.reset", found, fabric_reset="")
+    done = run(folder, "ipu.fabric.reset", found, environment=STEPS, fabric_reset="")
     assert done.code != 0
+    assert "STOPPED Remove the fabric from the cluster: Stop unless it was asked for" in done.said
+    assert "what Not confirmed: nothing is removed unless it is asked for." in done.said
+    assert "as it says above: no task reported a change." in done.said
     table = [line.strip(" -'") for line in done.text.splitlines()]
     for line in (
         "objects                     MacvlanNetwork a",

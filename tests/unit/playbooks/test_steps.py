@@ -120,6 +120,17 @@ def test_failures(tmp_path):
     assert rows[-1] == "Failed after TIME: 3 hosts failed; no task reported a change."
 
 
+def test_a_playbook_that_stops_itself(tmp_path):
+    """Not within a rescue: there something has failed."""
+    done, rows = run(tmp_path, [command("true"), fails("Stop", run_once=True)])
+    assert done.code == 2
+    assert [row for row in rows if row.startswith("STOPPED")] == ["STOPPED  A play: Stop"]
+    assert rows[-1] == "Stopped after TIME, as it says above: no task reported a change."
+    rescued = {"block": [command("false")], "rescue": [fails("Say why", run_once=True)]}
+    _done, rows = run(tmp_path, [rescued])
+    assert [row for row in rows if row.startswith("FAILED")] == ["FAILED  A play: Say why"]
+
+
 def test_a_rescue_around_an_include(tmp_path):
     (tmp_path / "included.yml").write_text("- ansible.builtin.fail: {msg: of the include}\n")
     include = {"name": "Deep", "ansible.builtin.include_tasks": str(tmp_path / "included.yml")}
@@ -137,7 +148,7 @@ def test_an_unreachable_host(tmp_path):
     tasks = [command("true", vars=nowhere, when="inventory_hostname == 'w1'"), command("true")]
     _done, rows = run(tmp_path, tasks)
     assert rows[:2] == ["UNREACHABLE  A play: Run it", "  host   w1"]
-    assert "Connection refused" in rows[2]
+    assert "Connection refused" in rows[2] + rows[3]
     assert rows[-1] == "Failed after TIME: 1 host unreachable; no task reported a change."
 
 
