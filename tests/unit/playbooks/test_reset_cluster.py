@@ -88,5 +88,5 @@ def test_what_goes_is_listed(tmp_path, arguments, variables, code):
     assert run.code == code, run.text
     assert "w1: links: cni0" in run.said
     assert "this machine: files:" in run.said, run.text
-    assert f"'  {report}'" in run.said
+    assert f"'  {report}'" in run.text
     assert report.exists()
