@@ -24,6 +24,7 @@ OF_PLAYBOOKS = {
     "fabric_bundle_plan": ("plan.json", "bundle", "The plan whose releases are fetched."),
     "fabric_metrics": ("true", "workloads", "Whether metrics are set up."),
     "fabric_mpi_operator": ("true", "workloads", "Whether the MPI operator is installed."),
+    "fabric_prove_networks": ("[]", "prove_cluster", "The only networks to prove, as namespace/name. Empty is all."),
     "fabric_remove_nodes": ("", "remove_node", "Nodes or hosts to remove, with commas between."),
     "fabric_renew_force": ("false", "renew_certificates", "Renews certificates that are valid for long, too."),
     "fabric_reset": (

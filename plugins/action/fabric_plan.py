@@ -102,12 +102,11 @@ def earlier_plans(folder: str) -> Earlier:
     return Earlier(last, applied)
 
 
-def made_now(now: str, settings: Settings) -> Made:
+def made_now(now: str, site: str) -> Made:
     try:
         user = getpass.getuser()
     except (KeyError, OSError):  # an execution environment's user may have no name
         user = str(os.getuid())
-    site = name_site(settings.inventory_sources, settings.cluster_config)
     return {"time": now, "site": site, "collection": collection_version(), "by": f"{user}@{socket.gethostname()}"}
 
 
@@ -159,7 +158,7 @@ def make_plan(
         last = read_cache(folder)
         planned = build.build_plan(settings, observation_cache.recall_hosts(observations, last), now[:10])
         cache = observation_cache.update_cache(observations, last, now)
-    made = made_now(now, settings)
+    made = made_now(now, name_site(settings.inventory_sources, settings.cluster_config))
     if recording:  # the same input gives the same plan, whoever makes it
         made = {**made, "time": recording.time, "by": ""}
     plan = record(planned, made, earlier)
@@ -182,6 +181,14 @@ def add_drift(
     if folder and not check_mode:
         write_files(folder, plan_files(folder, planned, options["plan_file"]), "fabric_artifacts_dir")
     return {"changed": False, "plan": planned, "text": drift_text(once)}
+
+
+def keep_derived(plan: Plan, folder: str, check_mode: bool) -> t.Dict[str, t.Any]:
+    """The plan of what a cluster has, with who derived it; its files are written."""
+    planned: Plan = {**plan, "made": made_now(utc_now(), "")}
+    if folder and not check_mode:
+        write_files(folder, plan_files(folder, planned, ""), "fabric_artifacts_dir")
+    return {"changed": False, "plan": planned, "text": as_text(planned)}
 
 
 def keep_applied(
@@ -236,6 +243,8 @@ class ActionModule(ControllerAction):
             return {"changed": False}
         if scope == "drift":
             return add_drift(plan, drift, options, self._task.check_mode)
+        if scope == "derived":
+            return keep_derived(plan, options["artifacts_dir"], self._task.check_mode)
         if scope == "applied":
             return keep_applied(plan, cluster, options, self._task.check_mode)
         if scope == "upgrade":

@@ -202,13 +202,16 @@ def checks_problem(asked: object, only_proves: bool) -> t.Optional[FabricError]:
 
 
 def start_problem(
-    hosts: t.Mapping[str, t.Mapping[str, t.Any]], sources: t.Sequence[str], only_proves: bool = False
+    hosts: t.Mapping[str, t.Mapping[str, t.Any]],
+    sources: t.Sequence[str],
+    only_proves: bool = False,
+    any_cluster: bool = False,
 ) -> str:
-    groups = hosts["localhost"]["groups"]
+    groups = {} if any_cluster else hosts["localhost"]["groups"]
     members = [host for group in GROUPS for host in groups.get(group, [])]
     some = members[0] if members else "localhost"
     found = controller_problem(needed_packages(hosts[some]))
-    if not found and not members:
+    if not found and not members and not any_cluster:
         found = no_hosts(groups, sources)
     if not found:
         found = tags_problem(hosts[some].get("ansible_run_tags", ()), hosts[some].get("ansible_skip_tags", ()))

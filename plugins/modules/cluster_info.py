@@ -31,9 +31,19 @@ options:
         and the addresses of pods as they are, and a fingerprint of every other object that lasts. Events, leases,
         nodes, pods, and what others own are left out, as they change by themselves. So are join tokens.
       - V(rights) is alone, and reads nothing else than what this user may not do.
+      - V(plan) is alone too, and reads networks, pools, device plugins and nodes, whoever made them, for a plan to
+        prove. It fails with all rights that this user lacks for the proof.
     type: list
     elements: str
-    choices: [gpu, ipu, mpi, objects, rights]
+    choices: [gpu, ipu, mpi, objects, plan, rights]
+    default: []
+  networks:
+    description:
+      - With V(plan) in O(parts), namespace and name of the only NetworkAttachmentDefinitions that it is about. One
+        without a namespace is in V(default).
+      - Empty is all.
+    type: list
+    elements: str
     default: []
   expected:
     description:
@@ -301,6 +311,12 @@ rights:
   type: list
   elements: str
   sample: [create namespaces, patch nodes]
+plan:
+  description:
+    - What the cluster has, as a plan for M(ipu.fabric.fabric_probe) and M(ipu.fabric.fabric_report). C(not_proved) says
+      what could not be derived or is not proved, and why.
+  returned: with V(plan) in O(parts), and with it no other value but RV(present)
+  type: dict
 saved:
   description:
     - C(objects) of the fabric, as the API has them, C(digests) of all objects by kind and name, and C(addresses), which
@@ -341,6 +357,7 @@ def main(run: Runner = run_module) -> None:
         parts={"type": "list", "elements": "str", "choices": list(PARTS), "default": []},
         namespace={"type": "str", "default": "ipu-operator"},
         labels={"type": "list", "elements": "str", "default": []},
+        networks={"type": "list", "elements": "str", "default": []},
         expected={"type": "dict"},
         wait={"type": "int", "default": 0},
     )

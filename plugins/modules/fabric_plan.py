@@ -54,11 +54,12 @@ options:
         forbids it.
       - V(drift) adds O(drift) to O(plan), and writes its files again.
       - V(applied) keeps O(plan) as the one that was applied, with which later plans are compared.
+      - V(derived) tells O(plan), which M(ipu.fabric.cluster_info) derived from a cluster, and writes its files.
     type: str
-    choices: [plan, preflight, ports, cluster, upgrade, drift, applied]
+    choices: [plan, preflight, ports, cluster, upgrade, drift, applied, derived]
     default: plan
   plan:
-    description: The plan, for O(scope=drift) and O(scope=applied).
+    description: The plan, for O(scope=drift), O(scope=applied) and O(scope=derived).
     type: dict
     default: {}
   all_findings:
@@ -481,7 +482,7 @@ upgrade:
   type: dict
 text:
   description: The plan for a terminal. With O(scope=applied) what to do next.
-  returned: with O(scope=plan), O(scope=preflight), O(scope=upgrade), O(scope=drift) or O(scope=applied)
+  returned: but with O(scope=ports) and O(scope=cluster)
   type: str
 errors:
   description: Number of findings that are errors.

@@ -22,6 +22,7 @@ OF_PLAYBOOKS = (
     "fabric_metrics",
     "fabric_mpi_operator",
     "fabric_plan",
+    "fabric_prove_networks",
     "fabric_remove_nodes",
     "fabric_renew_force",
     "fabric_reset",

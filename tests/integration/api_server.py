@@ -89,7 +89,8 @@ class ApiServer:
             "--bind-address=127.0.0.1", "--advertise-address=127.0.0.1", f"--cert-dir={self.state}/certs",
             f"--token-auth-file={self.state}/tokens", "--service-account-issuer=https://localhost",
             f"--service-account-key-file={key}", f"--service-account-signing-key-file={key}",
-            "--disable-admission-plugins=ServiceAccount", "--service-cluster-ip-range=10.96.0.0/16",
+            "--authorization-mode=RBAC", "--disable-admission-plugins=ServiceAccount",
+            "--service-cluster-ip-range=10.96.0.0/16",
             "--allow-privileged",
         )  # fmt: skip
         self.kubeconfig.write_text(json.dumps(self.config()))

@@ -18,9 +18,10 @@ from .._network.cluster_info import read_cluster
 from .._network.gpu_operator import read_gpu_operator
 from .._network.removal import name_of
 from .._network.saved_objects import report_objects
+from .any_cluster import plan_of
 from .mpi_operator import JOBS
 
-PARTS = ("gpu", "ipu", "mpi", "objects", "rights")
+PARTS = ("gpu", "ipu", "mpi", "objects", "plan", "rights")
 MPIJOBS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/mpijobs.kubeflow.org"
 
 
@@ -35,6 +36,8 @@ def read(module: AnsibleModule) -> t.Dict[str, t.Any]:
     cluster, params = connect(module), module.params
     if params["parts"] == ["rights"]:  # who may not read the rest is told so
         return {"changed": False, "present": cluster.present, "rights": missing_rights(cluster)}
+    if params["parts"] == ["plan"]:
+        return {"changed": False, "present": cluster.present, "plan": plan_of(cluster, params["networks"])}
     found = {"changed": False, **read_cluster(cluster)}
     if "gpu" in params["parts"]:
         found["gpu"] = read_gpu_operator(cluster)

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a kubeconfig lacks of the rights that site needs, all at once: the API would refuse one after the other."""
+"""What a kubeconfig lacks of the rights that it needs, all at once: the API would refuse one after the other."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from .client import Cluster
 from .query import query
 
 REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
-# Verbs by resource and API group, in all namespaces. Charts of operators need more, which an administrator has.
-NEEDED: t.Dict[str, t.Sequence[str]] = {
+Rights = t.Mapping[str, t.Sequence[str]]  # verbs by resource and API group, in all namespaces
+# Of site. Charts of operators need more, which an administrator has.
+NEEDED: Rights = {
     "nodes": ("list", "patch"),
     "namespaces": ("create", "delete"),
     "pods": ("create", "delete"),
@@ -32,6 +33,32 @@ NEEDED: t.Dict[str, t.Sequence[str]] = {
     "network-attachment-definitions.k8s.cni.cncf.io": ("create",),
 }
 
+# Of the proof of any cluster. It writes in a namespace of its own, whose name it does not know before.
+TO_PROVE: Rights = {
+    "nodes": ("list",),
+    "namespaces": ("list", "create", "patch", "delete"),
+    "serviceaccounts": ("create",),
+    "pods": ("list", "create", "deletecollection"),
+    "pods/exec": ("get", "create"),
+    "events": ("list",),
+    "configmaps": ("list",),
+    "daemonsets.apps": ("list",),
+    "network-attachment-definitions.k8s.cni.cncf.io": ("get", "list"),
+    "nicclusterpolicies.mellanox.com": ("get", "list"),
+    "nicnodepolicies.mellanox.com": ("list",),
+    "macvlannetworks.mellanox.com": ("get", "list"),
+    "hostdevicenetworks.mellanox.com": ("list",),
+    "ippools.nv-ipam.nvidia.com": ("list",),
+    "cidrpools.nv-ipam.nvidia.com": ("list",),
+    "spidermultusconfigs.spiderpool.spidernet.io": ("get", "list"),
+    "spiderippools.spiderpool.spidernet.io": ("list",),
+    "spiderendpoints.spiderpool.spidernet.io": ("list",),
+    "sriovnetworks.sriovnetwork.openshift.io": ("list",),
+    "sriovnetworknodepolicies.sriovnetwork.openshift.io": ("list",),
+    "ippools.whereabouts.cni.cncf.io": ("list",),
+    "overlappingrangeipreservations.whereabouts.cni.cncf.io": ("list",),
+}
+
 
 def may(cluster: Cluster, verb: str, resource: str, group: str, part: str = "") -> bool:
     attributes = {"verb": verb, "group": group, "resource": resource, "subresource": part}
@@ -43,13 +70,20 @@ def may(cluster: Cluster, verb: str, resource: str, group: str, part: str = "") 
     return bool(query("status.allowed", cluster.request("post", REVIEWS, review)))
 
 
-def missing_rights(cluster: Cluster) -> t.List[str]:
+def missing_rights(cluster: Cluster, needed: Rights = NEEDED) -> t.List[str]:
     """Each as a verb and a resource. One question for an administrator, or where there is no cluster yet none."""
     if not cluster.present or may(cluster, "*", "*", "*"):
         return []
     missing = []
-    for name, verbs in NEEDED.items():
+    for name, verbs in needed.items():
         resource, _dot, group = name.partition(".")
         resource, _slash, part = resource.partition("/")
         missing += [f"{verb} {name}" for verb in verbs if not may(cluster, verb, resource, group, part)]
     return missing
+
+
+def served_rights(cluster: Cluster, needed: Rights) -> Rights:
+    """Without those of API groups that the cluster does not serve: there is nothing to read in them."""
+    served = {group["name"] for group in (cluster.get("/apis") or {}).get("groups") or ()}
+    groups = {name: name.partition(".")[2] for name in needed}
+    return {name: verbs for name, verbs in needed.items() if not groups[name] or groups[name] in served}

@@ -297,6 +297,8 @@ class NetworkOptions(t.TypedDict, total=False):
     """What few networks have."""
 
     accept_ra: bool  # false: pods ignore router advertisements
+    cni: str  # CNI plugin, where it is not macvlan: ipvlan, sriov or host-device
+    made_by: str  # in a plan of any cluster: the stack of its object; empty: it is a NetworkAttachmentDefinition alone
 
 
 class PlannedNetwork(NetworkOptions):
@@ -466,7 +468,21 @@ class Summary(t.TypedDict):
     exit_code: int  # 0: nothing to do, 1: errors, 2: changes, as terraform plan -detailed-exitcode has them
 
 
-class Plan(t.TypedDict):
+class NotProved(t.TypedDict):
+    """What a plan of any cluster leaves out."""
+
+    network: str  # namespace/name
+    whole: bool  # the network; false: only what `why` says of it
+    fault: bool  # pods can't join it; false: it may well work
+    why: str
+    next: str  # what to do about it; empty: nothing is needed
+
+
+class _AnyCluster(t.TypedDict, total=False):
+    not_proved: t.List[NotProved]  # only in a plan that the playbook prove_cluster derived: no host was asked for it
+
+
+class Plan(_AnyCluster):
     """The whole plan."""
 
     schema: int  # version of this structure

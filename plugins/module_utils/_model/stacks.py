@@ -8,9 +8,10 @@ from __future__ import annotations
 import typing as t
 from types import MappingProxyType
 
-from .plan import HOST, Plan, PlannedLink, Releases
+from .plan import HOST, Plan, PlannedLink, PlannedNetwork, Releases
 
 NETWORKS = "k8s.v1.cni.cncf.io/networks"  # annotation of a pod: the networks that it asks multus for
+OWN_DEVICES = ("sriov", "host-device")  # CNI plugins that give each pod a device of its own
 StackName = t.Literal["network_operator", "spiderpool"]
 
 
@@ -102,10 +103,21 @@ def has_rdma(plan: Plan) -> bool:
     return any(network["rdma"] for network in plan["networks"]) or any(host_nic(plan, host) for host in plan["hosts"])
 
 
+def is_derived(plan: Plan) -> bool:
+    """Whether the plan says what a cluster has, and nobody planned it: hosts were not asked."""
+    return "not_proved" in plan
+
+
 def stack_name(releases: Releases) -> StackName:
     """That of a plan. One that is not known is a finding already."""
     name = releases.get("stack")
     return next((known for known in STACKS if known == name), "network_operator")
+
+
+def stack_of(plan: Plan, network: PlannedNetwork) -> t.Optional[Stack]:
+    """The stack that makes a network; None where a NetworkAttachmentDefinition is all that there is of it."""
+    name = network.get("made_by", stack_name(plan["releases"]))
+    return next((stack for known, stack in STACKS.items() if known == name), None)
 
 
 def describe_stack(releases: Releases) -> str:

@@ -9,12 +9,14 @@ import typing as t
 
 from .._model.plan import Plan, PlannedNetwork
 from .._model.probe import NetworkState, RoutingPolicy
-from .._model.stacks import STACKS, Stack, stack_name
+from .._model.stacks import STACKS, Stack, stack_of
 
 
 def network_path(plan: Plan, network: PlannedNetwork) -> str:
-    """Where the API has the object of a network."""
-    stack = STACKS[stack_name(plan["releases"])]
+    """Where the API has the object of a network; empty where no stack makes it."""
+    stack = stack_of(plan, network)
+    if not stack:
+        return ""
     place = stack.path.format(name=network["name"], namespace=network["namespace"])
     return f"/apis/{stack.group}/{place}"
 
@@ -31,7 +33,7 @@ def network_state(stack: Stack, state: t.Optional[NetworkState]) -> t.Tuple[bool
 
 def has_own_routes(network: PlannedNetwork) -> bool:
     """Whether each rail has a routing table of its own in the pod, as a stack with an IPAM of its own makes it."""
-    return network["ipam"].get("type") in {stack.ipam for stack in STACKS.values()}
+    return network.get("made_by") != "" and network["ipam"].get("type") in {stack.ipam for stack in STACKS.values()}
 
 
 def route_seen(policy: RoutingPolicy, address: str, interface: str, gateway: str) -> t.Tuple[bool, str]:

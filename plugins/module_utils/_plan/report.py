@@ -27,7 +27,7 @@ from .._model.plan import (
     Preflight,
     Since,
 )
-from .._model.stacks import STACKS, describe_stack, has_stack, stack_name
+from .._model.stacks import STACKS, describe_stack, has_stack, is_derived, stack_name
 from .._network.support import describe_support
 from .changes import change_lines, mark_of, show_change
 
@@ -74,6 +74,8 @@ def count(number: int, word: str) -> str:
 def headline(plan: Preflight) -> str:
     errors = sum(finding["level"] == "error" for finding in plan["findings"])
     warnings = len(plan["findings"]) - errors
+    if "not_proved" in plan:
+        return "derived from the cluster, to be proved"
     if errors:
         return f"{count(errors, 'error')}, {count(warnings, 'warning')}: nothing changes until errors are fixed"
     return f"{count(warnings, 'warning')}: can be applied" if warnings else "no findings: can be applied"
@@ -84,7 +86,24 @@ def facts(plan: Preflight) -> t.List[t.Tuple[str, str]]:
     return _decisions(t.cast("Plan", plan)) if "releases" in plan else []
 
 
+def _derived(plan: Plan) -> t.List[t.Tuple[str, str]]:
+    """What a cluster has to prove, and what of it is not proved."""
+    lines = [("Made", made_text(plan["made"]))] if plan["made"]["by"] else []
+    lines.append(("Cluster", f"Kubernetes {plan['releases']['kubernetes']}, API at {plan['cluster']['endpoint']}"))
+    for network in plan["networks"]:
+        lines += _network_facts(network, plan["hosts"])
+        place = f"{network['namespace']}/{network['name']}"
+        lines += [("", each["why"]) for each in plan["not_proved"] if each["network"] == place and not each["whole"]]
+    for each in plan["not_proved"]:
+        if each["whole"]:
+            lines.append(("Broken" if each["fault"] else "Left out", f"{each['network']}: {each['why']}"))
+            lines += [("", each["next"])] if each["next"] else []
+    return lines
+
+
 def _decisions(plan: Plan) -> t.List[t.Tuple[str, str]]:
+    if is_derived(plan):
+        return _derived(plan)
     releases, cluster = plan["releases"], plan["cluster"]
     lines = [
         *([("Made", made_text(plan["made"]))] if plan["made"]["by"] else []),
@@ -170,21 +189,23 @@ def _network_facts(network: PlannedNetwork, hosts: t.Mapping[str, PlannedHost]) 
     name = f"{network['namespace']}/{network['name']}"
     links = [host["links"][network["name"]] for host in hosts.values() if network["name"] in host["links"]]
     renamed = shorten_list(sorted({link["netdev"] for link in links if link["altname"]}), 4)
-    lines = [("Network", f"{name}: {network['mode']} on {network['master']}, MTU {network['mtu']}, {resource}")]
+    how = " ".join(filter(None, [network.get("cni", ""), network["mode"]]))
+    mtu = f"MTU {network['mtu']}" if network["mtu"] else "the NIC's MTU"
+    lines = [("Network", f"{name}: {how} on {network['master']}, {mtu}, {resource}")]
     if not network["master"]:
         return [("Network", f"{name}: no NIC, see the findings")]
     if renamed:
         lines.append(("", f"{network['master']} becomes an alternative name of {renamed}"))
     if not network["subnets"]:
-        return [*lines, ("", "no addresses, see the findings")]
+        return [*lines, *([] if "made_by" in network else [("", "no addresses, see the findings")])]
     blocks = {pool["subnet"]: f", a block of {pool['perNodeBlockSize']} for each node" for pool in network["pools"]}
     for subnet in network["subnets"]:
         gateway = f", gateway {subnet['gateway']}" if subnet["gateway"] else ""
         span = f"{subnet['range_start']}-{subnet['range_end']}"
         addresses = f"{subnet['capacity']} addresses{blocks.get(subnet['cidr'], '')}"
-        pods = f"{span}, {addresses}, {subnet['needed']} needed"
+        pods = f"{span}, {addresses}" + ("" if "made_by" in network else f", {subnet['needed']} needed")
         lines.append(("", f"{subnet['cidr']}{gateway}; pods {pods}"))
-        if subnet["exclude"]:
+        if subnet["exclude"] and "made_by" not in network:
             lines.append(("", f"never for pods: {shorten_list(subnet['exclude'], NAMES)}"))
     return lines
 

@@ -269,6 +269,8 @@ NOT_MEASURED = (
 NO_RDMA = "planned without RDMA"
 NO_NETWORK = "planned without a fabric network"
 NO_RDMA_CM = "rdma_cm finds no device by addresses of the pod network"
+NOT_ASKED = "hosts are not asked: the plan was derived from the cluster"
+ONE_ADDRESS = "all its pods get one address (static), so there is one of them"
 HOST_DEVICES = "pods take the devices of their host, without a device plugin"
 
 

@@ -17,7 +17,7 @@ from .._model.checks import Check, Expect, Place
 from .._model.observation import ADVERTISED
 from .._model.plan import Plan, PlannedNetwork
 from .._model.probe import NetworkFacts, PodFacts, PodLink, Probe, RoutingPolicy
-from .._model.stacks import STACKS, has_stack, stack_name
+from .._model.stacks import OWN_DEVICES, STACKS, has_stack, is_derived, stack_name, stack_of
 from .._network.stacks import has_own_routes, network_state, route_seen
 from .catalog import (
     ACCEPTED,
@@ -90,6 +90,7 @@ CAUSES = (
     Cause("multus_node", ("node",), ("multus", "interface", *OF_LINK)),
     Cause("multus", ("node", "network"), ("interface", *OF_LINK)),
     Cause("interface", ("node", "network"), OF_LINK),
+    Cause("unique", ("network",), ("ping", "full_size", "rping")),
 )
 # Where nothing of the fabric is installed, all of these follow from that.
 NOT_INSTALLED = "First run the playbook ipu.fabric.site: nothing of the fabric is installed."
@@ -214,15 +215,27 @@ def summary(checks: t.Sequence[Check], partial: bool = False) -> str:
 
 
 def check_networks(plan: Plan, probe: Probe) -> t.Iterator[Check]:
-    stack = STACKS[stack_name(plan["releases"])]
     if not plan["networks"]:
         yield from (skip(check, NO_NETWORK) for check in OF_NETWORKS)
     for network in plan["networks"]:
         name, seen = network["name"], probe["networks"][network["name"]]
-        good, expected, text = network_state(stack, seen["state"])
-        yield result("network", good, expected, text, network=name)
-        yield attachment_check(network, seen["attachment"])
+        stack = stack_of(plan, network)
+        if stack:
+            good, expected, text = network_state(stack, seen["state"])
+            yield result("network", good, expected, text, network=name)
+        else:
+            yield skip("network", "it is a NetworkAttachmentDefinition alone", network=name)
+        if is_derived(plan):
+            yield skip("attachment", "the plan was derived from it", network=name)
+        else:
+            yield attachment_check(network, seen["attachment"])
         yield unique_check(plan, network, probe["pods"])
+    for each in plan.get("not_proved", []):
+        if each["fault"]:
+            check = result("network", False, "pods can join it", each["why"], network=each["network"])
+            yield check._replace(next=each["next"])
+        elif each["whole"]:
+            yield skip("network", each["why"], network=each["network"])
 
 
 def attachment_check(network: PlannedNetwork, config: object) -> Check:
@@ -265,11 +278,17 @@ def unique_check(plan: Plan, network: PlannedNetwork, pods: Pods) -> Check:
     if not given:
         return unproven("unique", "no pod has an address on this network", NO_ADDRESS[1], network=name)
     seen = "; ".join(twice) or f"{len(given)} address{'' if len(given) == 1 else 'es'}"
-    return result("unique", not twice, "each address once", seen, network=name)
+    check = result("unique", not twice, "each address once", seen, network=name)
+    return check._replace(next=HOST_LOCAL) if twice and network["ipam"].get("type") == "host-local" else check
 
 
 # Pods
 
+HOST_LOCAL = (
+    "host-local counts on each node by itself: use whereabouts or nv-ipam, or a NetworkAttachmentDefinition with a"
+    " range of its own for each node."
+)
+NO_ADVERTISEMENTS = "Turn router advertisements off on the routers of this network's VLAN."
 NIC_TAKEN = (
     "Something else has the NIC: ipvlans of other pods (NetworkAttachmentDefinitions of type ipvlan), a bond, a bridge"
     " or Open vSwitch. See `ip -d link` on the node, and run ipu.fabric.plan, which names it."
@@ -306,8 +325,10 @@ def pod_checks(plan: Plan, network: PlannedNetwork, pod: PodFacts, where: Place)
         return
     yield multus_check(network, pod, interface in root["links"], where)
     kind = link["kind"] or "not there"
-    yield result("interface", kind == "macvlan", f"{interface}, macvlan", f"{interface}, {kind}", **where)
-    advice = STACKS[stack_name(plan["releases"])].advertised
+    cni, stack = network.get("cni", "macvlan"), stack_of(plan, network)
+    good = interface in root["links"] if cni in OWN_DEVICES else kind == cni
+    yield result("interface", good, f"{interface}, {cni}", f"{interface}, {kind}", **where)
+    advice = stack.advertised if stack else NO_ADVERTISEMENTS
     address = address_check(network, addresses_of(pod, name), where)
     yield without_advertised(address, advertised_to(pod, name), advice)
     yield default_route_check(root, advice, where)

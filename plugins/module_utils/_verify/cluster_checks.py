@@ -11,8 +11,8 @@ from .._common.text import shorten_list
 from .._model.checks import Check, Expect
 from .._model.plan import Plan
 from .._model.probe import ChartRelease, PolicyStatus, Probe
-from .._model.stacks import STACKS, has_stack, stack_name
-from .catalog import result, skip, unproven
+from .._model.stacks import STACKS, has_stack, is_derived, stack_name
+from .catalog import NOT_ASKED, result, skip, unproven
 from .pods import ipu_release, targets
 
 
@@ -30,7 +30,7 @@ def check_cluster(plan: Plan, probe: Probe, expect: Expect) -> t.Iterator[Check]
         yield result(
             "kinds", not missing, ", ".join(sorted(kinds)), f"missing: {missing}" if missing else "all", subject=release
         )
-    if stack == "network_operator":
+    if stack == "network_operator" or (is_derived(plan) and probe["policy"] is not None):
         yield policy_check(probe["policy"])
     for name, node in sorted(probe["nodes"].items()):
         yield result("node", node["ready"], "Ready", "Ready" if node["ready"] else node["reason"], node=name)
@@ -40,7 +40,8 @@ def check_certificates(plan: Plan) -> t.Iterator[Check]:
     """What the hosts reported when the plan was made, which is just before the proof."""
     hosts = plan.get("certificates", [])  # an older plan has none
     if not hosts:
-        yield skip("certificates", "kubeadm had made no certificates yet when the hosts were observed")
+        none = "kubeadm had made no certificates yet when the hosts were observed"
+        yield skip("certificates", NOT_ASKED if is_derived(plan) else none)
     for host in hosts:
         texts = ((host["expired"], "expired"), (host["ending"], "to be renewed"))
         bad = "; ".join(f"{text}: {', '.join(names)}" for names, text in texts if names)
@@ -57,7 +58,8 @@ def check_cni_tokens(plan: Plan, probe: Probe) -> t.Iterator[Check]:
     since = probe["addons"].get("cni_since", {})
     hosts = plan["cni_token_ends"]["hosts"] if "cni_token_ends" in plan else []  # an older plan has none
     if not hosts:
-        yield skip("cni_tokens", "no CNI plugin had a token on a host when the hosts were observed")
+        none = "no CNI plugin had a token on a host when the hosts were observed"
+        yield skip("cni_tokens", NOT_ASKED if is_derived(plan) else none)
     for host in hosts:
         texts = ((host["expired"], "has ended"), (host["ending"], "is about to end"))
         kept = [
@@ -73,7 +75,8 @@ def check_cni_tokens(plan: Plan, probe: Probe) -> t.Iterator[Check]:
 def check_kubelet_requests(plan: Plan, probe: Probe) -> t.Iterator[Check]:
     """One for the cluster: what is foreign has no node. Others' clusters have approvers of their own."""
     if not plan.get("certificates", []):
-        yield skip("kubelet_requests", "kubeadm had made no certificates yet when the hosts were observed")
+        none = "kubeadm had made no certificates yet when the hosts were observed"
+        yield skip("kubelet_requests", NOT_ASKED if is_derived(plan) else none)
         return
     found = probe.get("kubelet_requests", [])
     texts = [f"{each['name']} of {each['requestor']}: {each['problem'] or 'not approved yet'}" for each in found]

@@ -37,7 +37,7 @@ from .._model.probe import (
     KubeletRequest,
     RunningImage,
 )
-from .._model.stacks import STACKS, stack_name
+from .._model.stacks import STACKS, has_stack, is_derived, stack_name
 from .._network.address_sources import address_sources
 from .._network.cluster_info import POLICY, addon_facts
 from .._network.stacks import network_path
@@ -58,7 +58,8 @@ def cluster_facts(cluster: Cluster, plan: Plan, pool: ThreadPoolExecutor, ipu: b
     policy = pool.submit(get, POLICY)
     version = pool.submit(get, "/version")
     listed = pool.submit(cluster.items, "/api/v1/nodes")
-    releases = pool.submit(newest_releases, cluster, ipu_release(plan))
+    wanted = has_stack(plan["releases"]) or ipu  # else nothing is compared with a release, which is in a Secret
+    releases = pool.submit(newest_releases, cluster, ipu_release(plan)) if wanted else None
     addons = pool.submit(addon_facts, cluster)
     exclusive = pool.submit(exclusive_cilium, cluster)
     dns = pool.submit(dns_problems, cluster)
@@ -75,7 +76,7 @@ def cluster_facts(cluster: Cluster, plan: Plan, pool: ThreadPoolExecutor, ipu: b
         "nodes": {name: node_facts(plan, node) for name, node in nodes.items()},
         "kubelet_requests": requests.result(),
         "policy": status_of(policy.result()),
-        "releases": releases.result(),
+        "releases": releases.result() if releases else [],
         "addons": addons.result(),
         "exclusive_cilium": exclusive.result(),
         "dns_problems": dns.result(),
@@ -91,6 +92,8 @@ def cluster_facts(cluster: Cluster, plan: Plan, pool: ThreadPoolExecutor, ipu: b
 
 def kubelet_requests(cluster: Cluster, plan: Plan) -> t.List[KubeletRequest]:
     """Kubelets' requests for serving certificates that nobody has decided about, held against the plan."""
+    if is_derived(plan):
+        return []  # no check is about them
     planned = {host["node"]: host["address"].split(",") for host in plan["hosts"].values()}
     return [judge(request, planned) for request in pending_requests(cluster)]
 
@@ -103,7 +106,8 @@ def status_of(obj: t.Optional[Object]) -> t.Any:
 def request_network(cluster: Cluster, plan: Plan, network: PlannedNetwork, pool: ThreadPoolExecutor) -> Pending:
     """The object of the network and its attachment."""
     attachment = f"/apis/{NAD_API}/namespaces/{network['namespace']}/network-attachment-definitions/{network['name']}"
-    return pool.submit(cluster.get, network_path(plan, network)), pool.submit(cluster.get, attachment)
+    path = network_path(plan, network)
+    return pool.submit(cluster.get, path) if path else pool.submit(lambda: None), pool.submit(cluster.get, attachment)
 
 
 def network_facts(network: Future[t.Optional[Object]], attachment: Future[t.Optional[Object]]) -> ClusterNetwork:

@@ -14,7 +14,7 @@ from .._kube.pod_problems import NEVER_STARTS
 from .._kube.query import query, quoted
 from .._model.plan import Plan
 from .._model.probe import Attached, NodeFacts
-from .._model.stacks import NETWORKS, host_nic
+from .._model.stacks import NETWORKS, OWN_DEVICES, host_nic
 from .catalog import NO_NODE
 from .pods import LABEL, Options, Target, resource_name, targets
 
@@ -87,7 +87,9 @@ def pod_manifest(target: Target, plan: Plan, node: ApiObject, options: Options) 
     networks = {network["name"]: network for network in plan["networks"]}
     attached = ",".join(f"{networks[name]['namespace']}/{name}" for name in target.networks)
     wanted = sorted({resource_name(plan, networks[name]) for name in target.networks} - {""})
-    held = [name for name in wanted if allocatable(node, name) > 0]
+    own = [networks[name] for name in target.networks if networks[name].get("cni") in OWN_DEVICES]
+    taken = [resource_name(plan, network) for network in own]  # each takes one
+    held = {name: max(1, taken.count(name)) for name in wanted if allocatable(node, name) > 0}
     privileged = host_nic(plan, target.host) is not None
     image, lifetime = options.image_for(plan), options.lifetime(bool(wanted) or privileged)
     return {
@@ -114,7 +116,9 @@ def pod_manifest(target: Target, plan: Plan, node: ApiObject, options: Options) 
     }
 
 
-def containers(image: str, lifetime: int, resources: t.Optional[t.Sequence[str]], privileged: bool) -> t.List[Manifest]:
+def containers(
+    image: str, lifetime: int, resources: t.Optional[t.Mapping[str, int]], privileged: bool
+) -> t.List[Manifest]:
     """`resources` are those that the node has: asking for another would lose every other check of the node.
 
     None: the plan has none. `privileged`: the devices are the host's, which no resource stands for.
@@ -129,7 +133,7 @@ def containers(image: str, lifetime: int, resources: t.Optional[t.Sequence[str]]
         mounts = [{"name": DEVICES["name"], "mountPath": "/dev/infiniband"}]
         found.append({**container("rdma", image, lifetime, rights), "volumeMounts": mounts})
     elif resources is not None:
-        held = dict.fromkeys(resources, "1")
+        held = {name: str(count) for name, count in resources.items()}
         context = {"runAsUser": 0, "capabilities": {"add": ["IPC_LOCK"]}}
         last = container("rdma", image, lifetime, context)
         found.append({**last, "resources": {"limits": held, "requests": held}})

@@ -94,10 +94,15 @@ def targets(plan: Plan) -> t.List[Target]:
 def second_targets(plan: Plan) -> t.List[Target]:
     """Where a network has one node, two pods on it stand for a pair of nodes; only `bridge` lets them talk."""
     planned = targets(plan)
-    bridges = {network["name"] for network in plan["networks"] if network["mode"] == "bridge"}
+    bridges = {n["name"] for n in plan["networks"] if n["mode"] in ("bridge", "l2") and not has_one_address(n)}
     nodes = collections.Counter(name for target in planned for name in target.networks if name in bridges)
     alone = {target: tuple(name for name in target.networks if nodes[name] == 1) for target in planned}
     return [target._replace(networks=names, second=True) for target, names in alone.items() if names]
+
+
+def has_one_address(network: PlannedNetwork) -> bool:
+    """Whether all pods on a network get the same address, so that one at a time may have it."""
+    return network["ipam"].get("type") == "static"
 
 
 def node_of(key: str) -> str:

@@ -16,11 +16,12 @@ from .._model.checks import Check
 from .._model.plan import Plan, PlannedNetwork, PlannedSubnet
 from .._model.pools import AddressPool, AddressSource, LeakedAddress
 from .._model.probe import Probe
-from .._model.stacks import STACKS
+from .._model.stacks import STACKS, is_derived
 from .._network import address_sets
 from .catalog import result, skip
 from .pods import targets
 
+WITHOUT_POOL = ("host-local", "static")
 SHOWN = 3  # leaked addresses that are named in one line
 FREE_LEAKS = {
     "whereabouts": "Let whereabouts' reconciler run (reconciler_cron_expression), or take the leaked entries out of "
@@ -59,9 +60,9 @@ def subnet_checks(
     if not mine and network["ipam"].get("type") == "nv-ipam":
         yield result("ip_pool", False, f"an IPPool of {cidr}", "there is none", network=network["name"])
     elif not mine:
-        yield skip(
-            "ip_pool", f"there is no pool of {cidr} before the first address is given out", network=network["name"]
-        )
+        kept = f"{network['ipam'].get('type')} keeps no pool in the API"
+        none = f"there is no pool of {cidr} before the first address is given out"
+        yield skip("ip_pool", kept if network["ipam"].get("type") in WITHOUT_POOL else none, network=network["name"])
 
 
 def counts(pool: AddressPool, ipam: str) -> bool:
@@ -109,7 +110,8 @@ def exhausted(pool: AddressPool, nodes: t.Sequence[str]) -> str:
 
 def check_overlaps(plan: Plan, probe: Probe) -> t.Iterator[Check]:
     """Whether anything but the plan's own networks and pools gives out a network's addresses."""
-    own = {("NetworkAttachmentDefinition", n["namespace"], n["name"]) for n in plan["networks"]}
+    derived = is_derived(plan)  # each network on its own then: nobody planned that they share no address
+    own = {("NetworkAttachmentDefinition", n["namespace"], n["name"]) for n in plan["networks"] if not derived}
     pools = {pool for network in plan["networks"] for pool in address_sets.planned_pools(dict(network))}
     others = [
         each
@@ -118,7 +120,9 @@ def check_overlaps(plan: Plan, probe: Probe) -> t.Iterator[Check]:
     ]
     for network in plan["networks"]:
         if network["subnet"]:
-            yield overlap_check(network, others)
+            itself = ("NetworkAttachmentDefinition", network["namespace"], network["name"])
+            mine = [each for each in others if (each["kind"], each["namespace"], each["name"]) != itself]
+            yield overlap_check(network, mine)
         else:
             yield skip("pool_overlap", "the plan has no subnet for this network", network=network["name"])
 

@@ -294,6 +294,7 @@ def ping_pairs(run: Run, pods: Pods) -> t.List[PingPair]:
         ends = pod_data.ends(pods, network["name"])
         for a, b in pairs.choose_pairs(sorted(ends), run.options.max_pairs):
             mtu = min(pod_data.mtu_of(run.plan, network, pods[node]["host"]) for node in (a, b))
+            mtu = mtu or min(pod_data.link_of(pods[node], network["name"])["mtu"] or 0 for node in (a, b))
             jobs.append((network["name"], mtu, ends[a], ends[b]))
 
     def ping(job: t.Tuple[str, int, End, End]) -> PingPair:

@@ -10,11 +10,11 @@ import typing as t
 from .._model.checks import Check, Place
 from .._model.plan import Plan, PlannedLink
 from .._model.probe import Gid, PodFacts, Probe, RdmaFacts, Resource
-from .._model.stacks import has_rdma, host_nic
+from .._model.stacks import has_rdma, host_nic, is_derived
 from .._network.releases import kernel_before
 from .catalog import CHECK_TYPES, HOST_DEVICES, NO_ADDRESS, NO_RDMA, NODE_POD, result, skip, unproven
 from .parsers import gid_of
-from .pods import addresses_of, node_of
+from .pods import addresses_of, devices_on, node_of
 
 NO_RESOURCE: Resource = {"resource": "RDMA resource", "count": 0}
 HARDWARE = tuple(name for name, kind in CHECK_TYPES.items() if kind.area == "rdma" and name != "host_traffic")
@@ -28,6 +28,7 @@ def check_rdma(plan: Plan, probe: Probe) -> t.Iterator[Check]:
         if not network["rdma"]:
             yield from (skip(check, NO_RDMA, network=name) for check in HARDWARE)
             continue
+        found = devices_on(probe["pods"], name)
         for key, pod in sorted(probe["pods"].items()):
             if name not in pod["networks"]:
                 continue
@@ -36,10 +37,12 @@ def check_rdma(plan: Plan, probe: Probe) -> t.Iterator[Check]:
             link, rdma = plan["hosts"][pod["host"]]["links"][name], pod.get("rdma")
             held = probe["nodes"][node]["allocatable"].get(name, NO_RESOURCE) if node in probe["nodes"] else NO_RESOURCE
             seen = "{resource}: {count}".format(**held)
-            if not held["count"]:
+            if not held["count"] and not is_derived(plan):
                 demanded = bool(kernel_before(plan["releases"]["network_operator"]))
                 seen += f"; {missing_part(link, rdma['classes'] if rdma else [], demanded)}"
             yield result("rdma_resource", held["count"] > 0, f"{held['resource']} > 0", seen, **where)
+            if not link["device"] and key in found:  # where no host was asked, the GID tells
+                link = t.cast(PlannedLink, {**link, "device": found[key].name})
             yield from pod_checks(pod, link, addresses_of(pod, name), where)
 
 

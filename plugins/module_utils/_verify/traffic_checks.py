@@ -8,7 +8,7 @@ from __future__ import annotations
 import typing as t
 
 from .._model.checks import Check, Expect, Place
-from .._model.plan import Plan
+from .._model.plan import Plan, PlannedNetwork
 from .._model.probe import HostTraffic, Ping, PingPair, Probe, Traffic
 from .._model.stacks import has_rdma
 from .attribution import attribute
@@ -18,6 +18,7 @@ from .catalog import (
     NO_RDMA_CM,
     NODE_POD,
     NOT_MEASURED,
+    ONE_ADDRESS,
     PASSED,
     TWO_NODES,
     need_image,
@@ -26,7 +27,7 @@ from .catalog import (
     unproven,
 )
 from .counter_checks import check_counters
-from .pods import Device, devices_on
+from .pods import Device, addresses_of, devices_on, has_one_address
 from .speed_checks import check_speeds
 
 RPINGS = 10  # as many as pod.sh asks for
@@ -44,9 +45,23 @@ def check_pings(plan: Plan, probe: Probe) -> t.Iterator[Check]:
     for network in plan["networks"]:
         pairs = [pair for pair in probe["pairs"] if pair["network"] == network["name"]]
         if not pairs:
-            yield from (unproven(check, *TWO_NODES, network=network["name"]) for check in ("ping", "full_size"))
+            yield from no_pairs(network, ("ping", "full_size"))
         for pair in pairs:
-            yield from ping_checks(pair, {"network": network["name"], "pair": (pair["from"], pair["to"])})
+            where: Place = {"network": network["name"], "pair": (pair["from"], pair["to"])}
+            if pair["address"] in addresses_of(probe["pods"][pair["from"]], network["name"]):
+                yield from (
+                    result(check, False, "another pod answers", f"{pair['address']} is the address of both", **where)
+                    for check in ("ping", "full_size")  # the pod has asked itself
+                )
+            else:
+                yield from ping_checks(pair, where)
+
+
+def no_pairs(network: PlannedNetwork, checks: t.Sequence[str]) -> t.Iterator[Check]:
+    if has_one_address(network):
+        yield from (skip(check, ONE_ADDRESS, network=network["name"]) for check in checks)
+    else:
+        yield from (unproven(check, *TWO_NODES, network=network["name"]) for check in checks)
 
 
 def ping_checks(pair: PingPair, where: Place) -> t.Iterator[Check]:
@@ -90,7 +105,7 @@ def check_traffic(plan: Plan, probe: Probe, expect: Expect) -> t.Iterator[Check]
             continue  # check_rdma() says why
         seen = tests.get(network["name"], [])
         if not seen:
-            yield from (unproven(check, *TWO_NODES, network=network["name"]) for check in RDMA_TESTS)
+            yield from no_pairs(network, RDMA_TESTS)
             continue
         devices = devices_on(probe["pods"], network["name"])
         for kind in SPEEDS:

@@ -1,0 +1,84 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A plan of any cluster, read from its API: nothing is written, and no host is asked."""
+
+from __future__ import annotations
+
+import typing as t
+
+from .._common.result import FabricError
+from .._ipam.pool_audit import running_pods
+from .._ipam.spiderpool import PATH as SPIDERPOOL
+from .._kube.client import Cluster
+from .._kube.multus import ATTACHMENTS, read_ipams
+from .._kube.query import Object, query
+from .._kube.rights import TO_PROVE, missing_rights, served_rights
+from .._model.plan import Plan
+from .._network.address_sources import listed_pools
+from .._network.cluster_info import MULTUS_IMAGES, image_names
+from .._network.macvlan_objects import API as MELLANOX
+from .._plan.derived import ClusterObjects, derive_plan
+from .._plan.derived_addresses import Pools
+
+SRIOV = "/apis/sriovnetwork.openshift.io/v1"
+NETWORKS = {
+    "MacvlanNetwork": f"/apis/{MELLANOX}/macvlannetworks",
+    "HostDeviceNetwork": f"/apis/{MELLANOX}/hostdevicenetworks",
+    "SriovNetwork": f"{SRIOV}/sriovnetworks",
+    "SpiderMultusConfig": f"{SPIDERPOOL}/spidermultusconfigs",
+}
+POLICIES = {
+    "NicClusterPolicy": f"/apis/{MELLANOX}/nicclusterpolicies",
+    "NicNodePolicy": f"/apis/{MELLANOX}/nicnodepolicies",
+    "SriovNetworkNodePolicy": f"{SRIOV}/sriovnetworknodepolicies",
+}
+# ConfigMaps of the RDMA shared device plugin without an operator, as its own manifests have it, and of multus.
+CONFIGS = ("rdma-devices", "multus-daemon-config")
+
+
+def read_kinds(cluster: Cluster, paths: t.Mapping[str, str]) -> t.List[Object]:
+    return [{**item, "kind": kind} for kind, path in paths.items() for item in cluster.items(path)]
+
+
+def named_config_maps(cluster: Cluster) -> t.List[Object]:
+    return [
+        found
+        for name in CONFIGS
+        for found in cluster.items("/api/v1/configmaps", fieldSelector=f"metadata.name={name}")
+    ]
+
+
+def read_objects(cluster: Cluster) -> ClusterObjects:
+    """All pods only where one of them may have the only address of a network."""
+    attachments = cluster.items(ATTACHMENTS)
+    fixed = any(ipam.get("type") == "static" for each in attachments for ipam in read_ipams(each))
+    version = query("gitVersion", cluster.get("/version")) or ""
+    daemonsets = cluster.items("/apis/apps/v1/daemonsets")
+    host = cluster.client.configuration.host if cluster.present else ""
+    return ClusterObjects(
+        version=version.lstrip("v"),
+        endpoint=host.partition("://")[2],
+        nodes=cluster.items("/api/v1/nodes"),
+        attachments=attachments,
+        networks=read_kinds(cluster, NETWORKS),
+        pools=Pools(listed_pools(cluster), cluster.items(f"{SPIDERPOOL}/spiderippools")),
+        policies=read_kinds(cluster, POLICIES),
+        config_maps=named_config_maps(cluster),
+        multus=[each for each in daemonsets if set(image_names(each)) & set(MULTUS_IMAGES)],
+        pods=list(running_pods(cluster)) if fixed else [],
+    )
+
+
+def plan_of(cluster: Cluster, only: t.Sequence[str]) -> Plan:
+    """The plan of what the cluster has. FabricError with all that this user lacks, or where nothing can be proved."""
+    missing = missing_rights(cluster, served_rights(cluster, TO_PROVE))
+    if missing:
+        raise FabricError(
+            "The proof of a cluster needs rights in it.",
+            "the user of the kubeconfig",
+            f"without {', '.join(missing)}",
+            "Give it the ClusterRole in docs/any-cluster.md, or name another kubeconfig in fabric_kubeconfig.",
+            code="api-denied",
+        )
+    return derive_plan(read_objects(cluster), only)

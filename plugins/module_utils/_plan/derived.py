@@ -1,0 +1,477 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A plan of any cluster, from the objects that it has: what its networks promise, for the proof to test. Pure.
+
+What can't be derived, or not be proved without harm to others, is named with the reason.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import ipaddress
+import itertools
+import json
+import typing as t
+
+from .._common.result import FabricError
+from .._common.text import shorten_list
+from .._kube.multus import Name, networks_of
+from .._kube.query import Object, query, quoted
+from .._model.plan import NotProved, Plan, PlannedHost, PlannedLink, PlannedNetwork, PlannedSubnet
+from .._model.stacks import OWN_DEVICES
+from .derived_addresses import Given, LeftOutError, Pools, addresses_of
+
+CNIS = {"macvlan": "bridge", "ipvlan": "l2", "sriov": "", "host-device": ""}  # with the mode that they have by default
+RESOURCE = "k8s.v1.cni.cncf.io/resourceName"  # annotation of a NetworkAttachmentDefinition
+MADE_BY = {"MacvlanNetwork": "network_operator", "SpiderMultusConfig": "spiderpool"}
+CONTROL_PLANES = ("node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master")  # keys of taints
+NO_MASTER = "(default route)"  # the NIC that CNI plugins take where no other is named
+ALONE = 'Prove it alone: -e \'{{"fabric_prove_networks": ["{}"]}}\'.'
+
+
+@dataclasses.dataclass(frozen=True)
+class ClusterObjects:
+    """Objects of a cluster as its API returns them. Lists of several kinds have `kind` in each."""
+
+    version: str  # of Kubernetes, without v
+    endpoint: str  # host:port of the API
+    nodes: t.Sequence[Object]
+    attachments: t.Sequence[Object]  # NetworkAttachmentDefinitions
+    networks: t.Sequence[Object]  # MacvlanNetworks, HostDeviceNetworks, SriovNetworks, SpiderMultusConfigs
+    pools: Pools
+    policies: t.Sequence[Object]  # NicClusterPolicies, NicNodePolicies, SriovNetworkNodePolicies
+    config_maps: t.Sequence[Object]  # of device plugins that were installed by hand, and of multus
+    multus: t.Sequence[Object]  # its DaemonSets
+    pods: t.Sequence[Object]  # that run
+
+
+class Resource(t.NamedTuple):
+    """A resource of a device plugin."""
+
+    name: str  # without its prefix, which options of the plugin can set
+    rdma: bool
+    interfaces: t.FrozenSet[str]  # that it selects by name; empty: it selects by something else
+    labels: t.Optional[t.Mapping[str, str]]  # of the nodes that are to have it; None: not stated
+
+
+# ---- resources of device plugins ------------------------------------------------------------------------------------
+
+
+def read_config(text: object) -> Object:
+    try:
+        found = json.loads(str(text or "{}"))
+    except ValueError:
+        return {}  # the plugin does not start with it either
+    return found if isinstance(found, dict) else {}
+
+
+def plugin_resources(spec: Object, labels: t.Optional[t.Mapping[str, str]]) -> t.Iterator[Resource]:
+    """What the device plugins of a NicClusterPolicy or a NicNodePolicy offer."""
+    shared = read_config(query("rdmaSharedDevicePlugin.config", spec))
+    for entry in query("configList[?resourceName]", shared) or ():
+        names = query("[selectors.ifNames, devices][] | []", entry) or ()
+        yield Resource(entry["resourceName"], True, frozenset(map(str, names)), labels)
+    for entry in query("resourceList[?resourceName]", read_config(query("sriovDevicePlugin.config", spec))) or ():
+        rdma = bool(query("[selectors][] | [?isRdma]", entry))
+        yield Resource(entry["resourceName"], rdma, frozenset(), labels)
+
+
+def resources_of(seen: ClusterObjects) -> t.List[Resource]:
+    found: t.List[Resource] = []
+    for policy in seen.policies:
+        spec, labels = policy.get("spec") or {}, query("spec.nodeSelector", policy)
+        if policy["kind"] == "SriovNetworkNodePolicy":
+            found.append(Resource(spec.get("resourceName", ""), bool(spec.get("isRdma")), frozenset(), labels))
+        else:
+            found += plugin_resources(spec, labels)
+    for config_map in seen.config_maps:
+        for text in (config_map.get("data") or {}).values():
+            found += plugin_resources({"rdmaSharedDevicePlugin": {"config": text}}, None)
+    return found
+
+
+def allocatable(node: Object) -> t.Mapping[str, str]:
+    return query("status.allocatable", node) or {}
+
+
+def full_name(resource: str, nodes: t.Iterable[Object]) -> str:
+    """A resource as nodes name it; with the usual prefix where none has it."""
+    names = {name for node in nodes for name in allocatable(node) if name.rpartition("/")[2] == resource}
+    return min(names, default=f"rdma/{resource}")
+
+
+def resource_of(master: str, asked: str, known: t.Sequence[Resource], nodes: t.Sequence[Object]) -> t.Tuple[str, str]:
+    """The RDMA resource that pods on a NIC ask for, and what is uncertain of it. Both may be empty.
+
+    asked: the one that the network names itself.
+    """
+    if asked:
+        return asked if "/" in asked else full_name(asked, nodes), ""
+    rdma = [each for each in known if each.rdma]
+    mine = sorted({each.name for each in rdma if {master, master.partition(".")[0]} & each.interfaces})
+    loose = sorted({each.name for each in rdma if not each.interfaces})
+    if mine:
+        return full_name(mine[0], nodes), ""
+    if len(loose) == 1:
+        return full_name(loose[0], nodes), f"no selector names {master}: that {loose[0]} is of it is a guess"
+    several = f"any of {', '.join(loose)} may be of {master}, so it is proved without RDMA"
+    return "", several if loose else ""
+
+
+# ---- one network ----------------------------------------------------------------------------------------------------
+
+
+class Candidate(t.NamedTuple):
+    """A network that can be proved, and on which nodes."""
+
+    network: PlannedNetwork
+    config: Object  # its part of the CNI configuration
+    notes: t.List[NotProved]
+
+
+def name_of(obj: Object) -> Name:
+    metadata = obj["metadata"]
+    return metadata.get("namespace") or "", metadata["name"]
+
+
+def left_out(place: Name, error: LeftOutError) -> NotProved:
+    return {"network": "/".join(place), "whole": True, "fault": error.fault, "why": error.why, "next": error.next}
+
+
+def main_plugin(attachment: Object) -> t.Tuple[Object, t.List[str]]:
+    """The plugin that makes the interface, and the types of those that follow it."""
+    text = query("spec.config", attachment)
+    if not text:
+        raise LeftOutError("its CNI configuration is a file on the nodes, which the API does not show")
+    config = read_config(text)
+    chain = config.get("plugins", [config])
+    plugins = [each for each in chain if isinstance(each, dict)] if isinstance(chain, list) else []
+    types = [str(each.get("type", "")) for each in plugins]
+    if not any(types):
+        raise LeftOutError(
+            "its CNI configuration is not to be read", "Correct spec.config; pods can't join it.", fault=True
+        )
+    place = next((number for number, cni in enumerate(types) if cni in CNIS), None)
+    if place is None:
+        raise LeftOutError(f"its CNI plugin is {types[0]}; only {', '.join(CNIS)} can be proved")
+    if plugins[place].get("linkInContainer"):
+        raise LeftOutError("its master is an interface of the pod, which only its own pods have")
+    return plugins[place], types[place + 1 :]
+
+
+def usable_nodes(nodes: t.Iterable[Object]) -> t.List[Object]:
+    """Without those that are cordoned."""
+    return [node for node in nodes if not query("spec.unschedulable", node)]
+
+
+def nodes_with(resource: str, known: t.Sequence[Resource], nodes: t.Sequence[Object]) -> t.List[Object]:
+    """The nodes that have a resource, and those that a policy selects for it. Without one, all but control planes."""
+    if not resource:
+        taints = [set(query("spec.taints[?effect!='PreferNoSchedule'].key", node) or ()) for node in nodes]
+        return [node for node, keys in zip(nodes, taints) if not keys & set(CONTROL_PLANES)]
+    stated = [each.labels for each in known if each.labels and each.name == resource.rpartition("/")[2]]
+    return [
+        node
+        for node in nodes
+        if resource in allocatable(node)
+        or any(labels.items() <= (node["metadata"].get("labels") or {}).items() for labels in stated)
+    ]
+
+
+def isolation(seen: ClusterObjects) -> t.Optional[t.Set[str]]:
+    """The only namespaces whose networks pods of others may use; None: all."""
+    texts = [text for config in seen.config_maps for text in (config.get("data") or {}).values()]
+    configs = [read_config(text) for text in texts]
+    words = query("[].spec.template.spec.containers[].[command, args][] | []", list(seen.multus)) or ()
+    flags = dict(word.lstrip("-").partition("=")[::2] for word in words if word.startswith("--"))
+    on = any(config.get("namespaceIsolation") is True for config in configs)
+    if not on and flags.get("namespace-isolation") not in ("", "true"):
+        return None
+    listed = next((config["globalNamespaces"] for config in configs if config.get("globalNamespaces")), "")
+    return set((listed or flags.get("global-namespaces") or "default").split(","))
+
+
+def users_of(place: Name, pods: t.Iterable[Object]) -> t.List[str]:
+    return ["/".join(name_of(pod)) for pod in pods if place in networks_of(pod)]
+
+
+def planned_subnet(given: Given) -> PlannedSubnet:
+    runs = list(given.allowed.iter_ipranges())
+    return {
+        "cidr": str(given.cidr),
+        "prefix": given.cidr.prefixlen,
+        "gateway": given.gateway,
+        "range_start": str(runs[0][0]),
+        "range_end": str(runs[-1][-1]),
+        "exclude": given.exclude,
+        "capacity": given.allowed.size,
+        "warnings": [],
+        "needed": 0,
+    }
+
+
+def derive_network(attachment: Object, seen: ClusterObjects, known: t.Sequence[Resource]) -> Candidate:
+    """LeftOutError where it can't be proved."""
+    place = name_of(attachment)
+    config, chain = main_plugin(attachment)
+    cni, master = str(config["type"]), str(config.get("master") or NO_MASTER)
+    asked = query(f"metadata.annotations.{quoted(RESOURCE)}", attachment) or ""
+    nodes = usable_nodes(seen.nodes)
+    resource, doubt = ("", "") if cni in OWN_DEVICES else resource_of(master, asked, known, nodes)
+    if cni in OWN_DEVICES:
+        resource = device_resource(asked, chain, known)
+        master = f"a device of {resource}"
+    addresses = addresses_of(config.get("ipam"), seen.pools)
+    wanted = [node for node in nodes_with(resource, known, nodes) if addresses.nodes(node)]
+    if addresses.single:
+        users = users_of(place, seen.pods)
+        if users:
+            raise LeftOutError(f"{shorten_list(users, 3)} has its only address, and a second pod would take it over")
+        wanted = wanted[:1]
+    if not wanted:
+        lack = f"has {resource}" if resource else "may run its pods"
+        raise LeftOutError(
+            f"no node {lack} that is not cordoned", "See `kubectl describe nodes`.", fault=bool(resource)
+        )
+    subnets = [planned_subnet(each) for each in addresses.given]
+    owners = query("metadata.ownerReferences[].kind", attachment) or ()
+    network: PlannedNetwork = {
+        "name": place[1],
+        "namespace": place[0],
+        "hosts": sorted(node["metadata"]["name"] for node in wanted),
+        "master": master,
+        "mode": str(config.get("mode") or CNIS[cni]),
+        "mtu": int(config.get("mtu") or 0),
+        "resource": resource,
+        "rdma": bool(resource),
+        "rdma_drivers": [],
+        "rdma_netdevs": [],
+        "subnet": subnets[0] if subnets else None,
+        "subnets": subnets,
+        "ipam": config["ipam"],
+        "pool": addresses.pools[0] if addresses.pools else None,
+        "pools": addresses.pools,
+        "made_by": next((MADE_BY[kind] for kind in owners if kind in MADE_BY), ""),
+    }
+    if network["made_by"] == "spiderpool" and "coordinator" not in chain:
+        network["made_by"] = ""  # pods have no routes of their own on each rail then
+    if cni != "macvlan":
+        network["cni"] = cni
+    notes = [*addresses.notes]
+    if doubt:
+        notes.append((doubt, "Name the NIC in ifNames of the device plugin's selectors."))
+    told: t.List[NotProved] = [
+        {"network": "/".join(place), "whole": False, "fault": False, "why": why, "next": step} for why, step in notes
+    ]
+    return Candidate(network, config, told)
+
+
+def device_resource(asked: str, chain: t.Sequence[str], known: t.Sequence[Resource]) -> str:
+    """The resource that a pod has to ask for, to get a device of its own."""
+    if not asked:
+        raise LeftOutError(
+            "it has no annotation that names its resource, so no pod gets a device by asking",
+            f"Set {RESOURCE} on the NetworkAttachmentDefinition.",
+        )
+    rdma = any(each.rdma for each in known if each.name == asked.rpartition("/")[2])
+    if not rdma and "rdma" not in chain:
+        raise LeftOutError(f"nothing says that {asked} has RDMA, and without it a device proves little (isRdma)")
+    return asked
+
+
+# ---- all of them ----------------------------------------------------------------------------------------------------
+
+
+def chosen_attachments(seen: ClusterObjects, only: t.Sequence[str]) -> t.List[Object]:
+    """Those that are to be proved, by namespace and name. FabricError for a name that none has."""
+    ordered = sorted(seen.attachments, key=name_of)
+    names = ["/".join(name_of(each)) for each in ordered]
+    wanted = {each if "/" in each else f"default/{each}" for each in only}
+    unknown = sorted(wanted - set(names))
+    if unknown:
+        raise FabricError(
+            "Only networks that the cluster has can be proved.",
+            "variable fabric_prove_networks",
+            f"no NetworkAttachmentDefinition {', '.join(unknown)}",
+            f"Name some of these: {shorten_list(names, 20) or 'there is none'}.",
+            code="invalid-input",
+        )
+    return [each for each, name in zip(ordered, names) if not only or name in wanted]
+
+
+def lacking_attachments(seen: ClusterObjects, only: t.Sequence[str]) -> t.Iterator[NotProved]:
+    """Networks of operators without what multus reads."""
+    there = {name_of(each) for each in seen.attachments}
+    for obj in () if only else seen.networks:
+        namespace, name = name_of(obj)
+        place = (query("spec.networkNamespace", obj) or namespace or "default", name)
+        if place not in there:
+            state = ": ".join(filter(None, query("status.[state, reason]", obj) or ())) or "no state"
+            why = f"{obj['kind']} {name} has no NetworkAttachmentDefinition ({state})"
+            step = f"`kubectl describe {obj['kind'].lower()} {name}` has the reason."
+            yield left_out(place, LeftOutError(why, step, fault=True))
+
+
+def refuse_clash(one: Candidate, taken: t.Sequence[Candidate]) -> None:
+    """What can't be in one pod with the networks before it."""
+    network = one.network
+    place = f"{network['namespace']}/{network['name']}"
+    for other in taken:
+        theirs = other.network
+        named = f"{theirs['namespace']}/{theirs['name']}"
+        if theirs["name"] == network["name"]:
+            same = ", and says the same" if other.config == one.config else ""
+            raise LeftOutError(f"{named} has the same name{same}", ALONE.format(place))
+        kinds = {each.get("cni", "macvlan") for each in (network, theirs)}
+        if network["master"] == theirs["master"] and kinds == {"macvlan", "ipvlan"}:
+            raise LeftOutError(f"{named} has its NIC, which carries macvlans or ipvlans, not both", ALONE.format(place))
+
+
+def derive_networks(seen: ClusterObjects, only: t.Sequence[str]) -> t.Tuple[t.List[PlannedNetwork], t.List[NotProved]]:
+    known, shared = resources_of(seen), isolation(seen)
+    taken: t.List[Candidate] = []
+    beside = list(lacking_attachments(seen, only))
+    for attachment in chosen_attachments(seen, only):
+        place = name_of(attachment)
+        try:
+            if shared is not None and place[0] not in shared:
+                step = f"Let multus share it (globalNamespaces), or prove one like it in {min(shared)}."
+                raise LeftOutError(
+                    "multus keeps namespaces apart (namespaceIsolation), and the proof has its own", step
+                )
+            one = derive_network(attachment, seen, known)
+            refuse_clash(one, taken)
+        except LeftOutError as error:
+            beside.append(left_out(place, error))
+        else:
+            taken.append(one)
+            beside += one.notes
+    return [one.network for one in taken], beside
+
+
+def pod_cidrs(nodes: t.Iterable[Object]) -> str:
+    """Those that the nodes have, as few as possible; empty where the pod network keeps them to itself."""
+    cidrs = [ipaddress.ip_network(text) for node in nodes for text in query("spec.podCIDRs", node) or ()]
+    by_family = itertools.chain.from_iterable(
+        ipaddress.collapse_addresses([each for each in cidrs if each.version == version])  # type: ignore[type-var]
+        for version in (4, 6)
+    )
+    return ",".join(map(str, by_family))
+
+
+def planned_link(network: PlannedNetwork) -> PlannedLink:
+    """The NIC of a node, of which only the name is known."""
+    return {
+        "netdev": network["master"],
+        "altname": "",
+        "pci": "",
+        "mac": "",
+        "driver": "",
+        "kind": "",
+        "lower": [],
+        "rdma_netdevs": [],
+        "device": "",
+        "mtu": network["mtu"],
+        "rate_gbps": None,
+        "pcie_gbps": None,
+        "addresses": [],
+        "address": "",
+        "prefix": 0,
+    }
+
+
+def derive_plan(seen: ClusterObjects, only: t.Sequence[str] = ()) -> Plan:
+    """The plan of what is there. FabricError where there is nothing to prove.
+
+    only: namespace/name of the networks that it is about; empty: all.
+    """
+    networks, beside = derive_networks(seen, only)
+    if not networks:
+        listed = [f"{each['network']}: {each['why']}" for each in beside if each["whole"]]
+        raise FabricError(
+            "A network for pods was looked for, to prove it.",
+            "NetworkAttachmentDefinitions of all namespaces",
+            shorten_list(listed, 10, "; ") or "there is none",
+            "Create one (docs/any-cluster.md says which can be proved), or have ipu.fabric.site plan and build them.",
+            code="not-found",
+        )
+    hosts: t.Dict[str, PlannedHost] = {}
+    for node in sorted(seen.nodes, key=name_of):
+        name = node["metadata"]["name"]
+        mine = [network for network in networks if name in network["hosts"]]
+        if mine:
+            hosts[name] = {
+                "node": name,
+                "platform": "",
+                "address": ",".join(query("status.addresses[?type=='InternalIP'].address", node) or ()),
+                "roles": ["worker"],
+                "links": {network["name"]: planned_link(network) for network in mine},
+                "gpus": [],
+            }
+    whole = sum(each["whole"] for each in beside)
+    number, rest = len(networks), f"; {whole} can't be proved" if whole else ""
+    line = f"To prove: {number} network{'' if number == 1 else 's'} on {len(hosts)} nodes{rest}. Nothing is installed."
+    return {
+        "schema": 1,
+        "made": {"time": "", "site": "", "collection": "", "by": ""},
+        "summary": {
+            "hosts": {name: {"word": "untouched", "why": []} for name in hosts},
+            "counts": {"untouched": len(hosts)},
+            "line": line,
+            "state": "nothing",
+            "exit_code": 0,
+        },
+        "since": None,
+        "recorded": "",
+        "releases": {
+            "kubernetes": seen.version,
+            "stack": "",
+            "network_operator": "",
+            "spiderpool": "",
+            "gpu_operator": "",
+            "ipu_operator": "",
+            "cni": "none",
+            "cni_version": "",
+            "cni_images": [],
+            "pause": "",
+            "ipam": "",
+            "whereabouts": "",
+            "whereabouts_standalone": False,
+            "features": {},
+            "components": {},
+        },
+        "support": [],
+        "cluster": {
+            "pod_cidr": pod_cidrs(seen.nodes),
+            "service_cidr": "",
+            "endpoint": seen.endpoint,
+            "distribution": {
+                "name": "",
+                "containerd_socket": "",
+                "cni_bin_directory": "",
+                "cni_network_directory": "",
+            },
+            "runtime": {"name": "", "cri_dockerd": "", "kubelet_feature_gates": {}},
+            "virtual_address": None,
+            "control_planes": [],
+            "workers": list(hosts),
+            "single_node": len(seen.nodes) == 1,
+            "running": None,
+        },
+        "hardening": None,
+        "hosts": hosts,
+        "vipu": {"controllers": [], "value": "", "node_labels": {}},
+        "ipu_operator": None,
+        "networks": networks,
+        "rdma_resources": [],
+        "no_proxy": {"everything": [], "downloads": []},
+        "certificates": [],
+        "cni_token_ends": {"hosts": [], "restart": {}},
+        "sources": [],
+        "image_digests": {},
+        "drift": None,
+        "drift_time": "",
+        "findings": [],
+        "not_proved": beside,
+    }
