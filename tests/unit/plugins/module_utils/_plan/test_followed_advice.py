@@ -12,10 +12,15 @@ import typing as t
 import pytest
 import yaml
 from ansible_collections.ipu.fabric.plugins.module_utils._common.findings import ALLOWABLE, CHECKS
-from ansible_collections.ipu.fabric.plugins.module_utils._model.settings import Kubeconfig
+from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
+from ansible_collections.ipu.fabric.plugins.module_utils._component.network_operator import check_upgrade
+from ansible_collections.ipu.fabric.plugins.module_utils._model.settings import IpuRelease, Kubeconfig
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.network_spec import DEFAULTS
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.upgrade import plan_upgrade
 from ansible_collections.ipu.fabric.tests.unit.fixtures import site as sites
+from ansible_collections.ipu.fabric.tests.unit.fixtures.components import defaults
+from ansible_collections.ipu.fabric.tests.unit.plugins.module_utils._plan import test_bundle as bundles
+from ansible_collections.ipu.fabric.tests.unit.plugins.module_utils._plan.test_ipu_operator import ADOPTED, GC, KEPT
 from ansible_collections.ipu.fabric.tests.unit.plugins.module_utils._plan.test_runtime import SOURCE as DOCKERD
 from ansible_collections.ipu.fabric.tests.unit.plugins.module_utils._plan.test_source_questions import DEAD
 from ansible_collections.ipu.fabric.tests.unit.plugins.module_utils._verify.test_checks import put
@@ -159,6 +164,14 @@ PRINTED: t.List[t.Tuple[str, t.Union[str, Fault]]] = [
     ("ipam", Fault(settings={"ipam": "calico-ipam"})),
     ("ipam", Fault(settings={"ipam": "nv-ipam", "network_operator_version": "24.4.1", **OTHER})),
     ("ipu-machines", "pods get addresses of IPU-Machines"),
+    ("ipu-operator", Fault(settings={"ipu_release": IpuRelease(values={"fullnameOverride": "gc"})})),
+    (
+        "ipu-operator-upgrade",
+        Fault(
+            hosts={"cp1/host/cluster": sites.running(ipu={"operators": [GC], "jobs": []})},
+            settings={"ipu_release": KEPT},
+        ),
+    ),
     ("ipu-operator-version", Fault(settings={"ipu_operator_version": "1.0.3"})),
     ("kubernetes-range", Fault(settings={"network_operator_version": "24.4.1"})),
     ("kubernetes-version", Fault(hosts=OFFERS, settings={"kubernetes_version": "1.35"})),
@@ -255,6 +268,24 @@ DONE: t.List[t.Tuple[str, t.Union[str, Fault], Done]] = [
         "artifacts-dir",
         Fault(settings={"inventory_sources": ["/site"]}),
         Done("Set fabric_artifacts_dir to a folder beside it", settings={"artifacts_dir": "/site-artifacts"}),
+    ),
+    (
+        "bundle",
+        Fault(settings={"bundle": bundles.seen("no such file")}),
+        Done("Make it with ipu.fabric.bundle", settings={"bundle": bundles.seen()}),
+    ),
+    (
+        "bundle",
+        Fault(settings={"bundle": bundles.seen(wrong=["helm/helm.tar.gz"])}),
+        Done("Copy them again", settings={"bundle": bundles.seen()}),
+    ),
+    (
+        "bundle",
+        Fault(settings={"bundle": bundles.seen(), "network_operator_version": "26.4.2"}),
+        Done(
+            "Or set the site's variables to the bundle's releases",
+            settings={"network_operator_version": sites.SETTINGS["network_operator_version"]},
+        ),
     ),
     (
         "calico-address",
@@ -440,6 +471,32 @@ DONE: t.List[t.Tuple[str, t.Union[str, Fault], Done]] = [
         Done("put their part into `reserved`", settings=network(share="all", reserved=["10.5.0.0/26"])),
     ),
     (
+        "ipu-operator",
+        Fault(settings={"ipu_release": IpuRelease(values={"fullnameOverride": "gc"})}),
+        Done("Remove it", settings={"ipu_release": IpuRelease()}),
+    ),
+    (
+        "ipu-operator",
+        Fault(settings={"ipu_release": IpuRelease(values={"global.vipuControllers": "10.5.0.20:8090:ipunode=b"})}),
+        Done("Take global.vipuControllers out of ipu_operator_values", settings={"ipu_release": IpuRelease()}),
+    ),
+    (
+        "ipu-operator-crd",
+        Fault(hosts={"cp1/host/cluster": sites.running(ipu=None)}, settings={"ipu_operator_version": "1.1.0"}),
+        Done(
+            "Set it to the graphcore_ai_ipujobs_*.yaml",
+            settings={"ipu_release": IpuRelease(crd_url="https://site/crd")},
+        ),
+    ),
+    (
+        "ipu-operator-upgrade",
+        Fault(
+            hosts={"cp1/host/cluster": sites.running(ipu={"operators": [GC], "jobs": []})},
+            settings={"ipu_operator_version": "1.1.0", "ipu_release": ADOPTED},
+        ),
+        Done("set those of ipu_operator_values", settings={"ipu_release": KEPT}),
+    ),
+    (
         "kernel-modules",
         host("host/modules", {"macvlan": False}),
         Done("Install the full kernel package", {"w1/host/modules": {}}),
@@ -531,6 +588,11 @@ DONE: t.List[t.Tuple[str, t.Union[str, Fault], Done]] = [
         "locked-memory",
         "the host is a container that may not raise its limit of locked memory",
         Done("Raise the limit where the host is started", {"w1/host/locked_memory": "unlimited"}),
+    ),
+    (
+        "master-name",
+        Fault(settings=network(master="eno1")),
+        Done("set the network's key master to another name", settings=network(master="fab0")),
     ),
     ("memory", host("host/memory_mb", 512), Done("Add memory", {"w1/host/memory_mb": 32000})),
     (
@@ -708,6 +770,13 @@ DONE: t.List[t.Tuple[str, t.Union[str, Fault], Done]] = [
         "sources",
         host("host/sources", [DEAD]),
         Done("let these hosts reach this one", {"w1/host/sources": []}),
+    ),
+    (
+        "release-ended",
+        Fault(settings={"network_operator_version": "26.1.2"}),
+        Done(
+            "Set fabric_network_operator_version to a release of 26.7", settings={"network_operator_version": "26.7.1"}
+        ),
     ),
     (
         "resolver",
@@ -905,14 +974,14 @@ def test_allowing_as_printed(case: t.Tuple[t.Any, ...]) -> None:
 # ---- an upgrade -----------------------------------------------------------------------------------------------------
 
 
-def upgrade(wanted: str, server: str, **nodes: str) -> t.List[Data]:
+def upgrade(wanted: str, server: str, ready: bool = True, **nodes: str) -> t.List[Data]:
     """Findings of an upgrade of these nodes, by the releases of their kubelets."""
     hosts = sites.finished()
     names = {name: seen["host"]["hostname"] for name, seen in hosts.items()}
     hosts["cp1"]["host"]["cluster"]["version"] = server
     hosts["w1"]["host"]["sources"] = [{**DEAD, "lacks": f"kubelet {wanted}", "offers": ["1.36.3", "1.35.4"]}]
     kubelets = {**dict.fromkeys(names, server), **nodes}
-    seen = {"ready": True, "components": {}, "own_labels": []}
+    seen = {"ready": ready, "components": {}, "own_labels": []}
     listed = [{**seen, "name": names.get(name, name), "version": version} for name, version in kubelets.items()]
     return plan_upgrade(hosts, {"version": server, "nodes": listed}, wanted, [])["findings"]
 
@@ -936,12 +1005,32 @@ def test_an_upgrade_as_printed(check: str, releases: t.Tuple[str, str], nodes: t
     assert [each for each in upgrade(str(wanted), releases[1], **left) if each["check"] == check] == []
 
 
-# Findings whose advice no plan of these can show: of a bundle, of releases of operators, of dates.
-ELSEWHERE = {
-    *("bundle", "ipu-operator", "ipu-operator-crd", "ipu-operator-upgrade", "master-name", "network-operator-upgrade"),
-    *("release-ended", "upgrade-ready"),
-}
+def test_a_node_that_is_not_ready_before_an_upgrade() -> None:
+    """What makes it Ready is on the host; the commands that the advice names show it."""
+    (finding,) = [each for each in upgrade("1.35.5", "1.35.4", ready=False) if each["check"] == "upgrade-ready"]
+    assert {"kubectl describe node", "journalctl -u kubelet"} <= set(re.split(r"See |, | there", finding["next"]))
+    assert [each for each in upgrade("1.35.5", "1.35.4") if each["check"] == "upgrade-ready"] == []
+
+
+def test_lines_of_the_network_operator_that_may_not_be_left_out() -> None:
+    """The role refuses what the plan of a new cluster can't know: each release that it names is the next step."""
+    installed, wanted = "25.7.0", "26.7.1"
+
+    def step(release: str) -> str:
+        return check_upgrade(defaults("network_operator", version=release), installed)
+
+    with pytest.raises(FabricError) as refused:
+        step(wanted)
+    releases = re.findall(r"\d+\.\d+(?:\.\d+)?", refused.value.next_step.partition(" (")[0])
+    assert releases[-1] == wanted
+    for release in releases:
+        assert step(release) == "upgrade"
+        installed = release
+
+
+# Each has a test of its own.
+ALONE = {"upgrade-ready", "network-operator-upgrade"}
 
 
 def test_every_finding_is_followed() -> None:
-    assert {case[0] for case in [*PRINTED, *DONE, *UPGRADES]} == set(CHECKS) - ELSEWHERE
+    assert {case[0] for case in [*PRINTED, *DONE, *UPGRADES]} == set(CHECKS) - ALONE
