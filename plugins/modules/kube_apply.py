@@ -47,6 +47,12 @@ options:
       - With V(false) such objects are an error that names them, and nothing is changed. A namespace may be there.
     type: bool
     default: true
+  exact:
+    description:
+      - With V(present), whether fields of C(spec) that others have added are removed. Those of other parts stay, and so
+        does all of an object that has no C(spec) in O(objects).
+    type: bool
+    default: false
   validation:
     description: What the server does with unknown and duplicate fields. V(Warn) is for manifests that others wrote.
     type: str
@@ -120,6 +126,7 @@ def main(run: Runner = run_module) -> None:
         state={"type": "str", "choices": ["present", "absent"], "default": "present"},
         only_ours={"type": "bool", "default": False},
         adopt={"type": "bool", "default": True},
+        exact={"type": "bool", "default": False},
         validation={"type": "str", "choices": ["Strict", "Warn"], "default": "Strict"},
         timeout={"type": "int", "default": 60},
     )

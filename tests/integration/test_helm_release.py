@@ -154,6 +154,21 @@ def test_install_again_upgrade_remove(
     assert not run("helm_release", **options, state="absent")["changed"]
 
 
+@pytest.mark.parametrize(
+    ("place", "kind", "name"),
+    [(["-n", NAMESPACE], "Deployment", "little"), ([], "CustomResourceDefinition", "things.little.example")],
+)
+def test_what_somebody_has_deleted_is_made_again(
+    run: Modules, api: ApiServer, release: t.Dict[str, t.Any], place: t.List[str], kind: str, name: str
+) -> None:
+    run("helm_release", **release)
+    api.kubectl("delete", kind, name, *place)
+    assert run("helm_release", check=True, **release)["diff"]["before"]["missing"] == [f"{kind} {name}"]
+    assert run("helm_release", **release)["upgraded"]
+    assert api.get(kind, name, *place)
+    assert not run("helm_release", **release)["changed"]
+
+
 def test_other_images_are_a_change(run: Modules, api: ApiServer, release: t.Dict[str, t.Any]) -> None:
     run("helm_release", **release)
     assert images(api)[1] == "retired.example.org/proxy:v0.8.0"

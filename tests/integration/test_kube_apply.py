@@ -44,6 +44,24 @@ def test_fields_of_others_stay(run: Modules, api: ApiServer) -> None:
     assert api.get("configmap", "shared")["metadata"]["annotations"] == {"somebody": "else"}
 
 
+def test_fields_of_a_spec_that_others_have_added_go_if_the_object_is_to_be_exact(run: Modules, api: ApiServer) -> None:
+    metadata = {"name": "exact", "namespace": "default"}
+    policy = {"apiVersion": "networking.k8s.io/v1", "kind": "NetworkPolicy", "metadata": metadata}
+    policy["spec"] = {"podSelector": {}, "policyTypes": ["Ingress"]}
+    run("kube_apply", objects=[policy])
+    api.kubectl("patch", "networkpolicy", "exact", "--type=merge", "--patch", '{"spec": {"ingress": [{}]}}')
+    api.kubectl("annotate", "networkpolicy", "exact", "somebody=else")
+    assert not run("kube_apply", objects=[policy])["changed"]
+    for check in (True, False):
+        removed = run("kube_apply", check=check, objects=[policy], exact=True)
+        assert removed["updated"] == ["NetworkPolicy default/exact"]
+        assert removed["diff"]["before"]["NetworkPolicy default/exact"]["spec"]["ingress"] == [{}]
+        assert "ingress" not in removed["diff"]["after"]["NetworkPolicy default/exact"]["spec"]
+    found = api.get("networkpolicy", "exact")
+    assert (found["spec"], found["metadata"]["annotations"]) == (policy["spec"], {"somebody": "else"})
+    assert not run("kube_apply", objects=[policy], exact=True)["changed"]
+
+
 def test_what_somebody_else_has_made_is_not_taken_over(run: Modules, api: ApiServer) -> None:
     api.kubectl("create", "configmap", "theirs", "--from-literal=a=b")
     objects = [settings("ours", a="c"), settings("theirs", a="c")]

@@ -14,7 +14,7 @@ from ansible.module_utils.basic import AnsibleModule
 
 from .._common.result import FabricError, outcome
 from .._common.secrets import hide, in_objects
-from .client import Cluster, comparable, connect, describe, unknown_kind, wait_until
+from .client import ApiError, Cluster, comparable, connect, describe, refusal, unknown_kind, wait_until
 from .ownership import is_ours, why_kept
 from .query import Object, query
 from .readiness import condition_true
@@ -36,12 +36,36 @@ def check_objects(objects: t.Sequence[Object]) -> None:
             )
 
 
-def apply_object(cluster: Cluster, obj: Object, dry_run: bool, validation: str) -> t.Tuple[t.Any, t.Any]:
-    """The object before and after; as wanted, where the server can't try it in a dry run yet."""
+def apply_object(
+    cluster: Cluster, obj: Object, dry_run: bool, validation: str, exact: bool = False
+) -> t.Tuple[t.Any, t.Any]:
+    """The object before and after; as wanted, where the server can't try it in a dry run yet.
+
+    exact: fields of its spec that others have added are removed.
+    """
     before = cluster.read(obj)
     untried = dry_run and before is None and not can_dry_run(cluster, obj)
     after = obj if untried else cluster.apply(obj, dry_run, validation)
+    added = added_fields(obj, after) if exact and obj.get("spec") else []
+    if added and dry_run:
+        after = {**after, "spec": {key: value for key, value in after["spec"].items() if key not in added}}
+    elif added:
+        after = remove_fields(cluster, obj, added)
     return comparable(before), comparable(after)
+
+
+def added_fields(obj: Object, found: Object) -> t.List[str]:
+    """Fields of the spec that are not in `obj`, and that somebody has written; defaults of the server nobody has."""
+    written = query('metadata.managedFields[?!subresource].fieldsV1."f:spec"', found) or []
+    names = {key[2:] for fields in written for key in fields if key.startswith("f:")}
+    return sorted((names & set(found.get("spec") or {})) - set(obj["spec"]))
+
+
+def remove_fields(cluster: Cluster, obj: Object, names: t.Sequence[str]) -> Object:
+    try:
+        return cluster.patch(t.cast(str, cluster.path_of(obj)), {"spec": dict.fromkeys(names)})
+    except ApiError as error:
+        raise refusal(error, "apply", describe(obj)) from error
 
 
 def can_dry_run(cluster: Cluster, obj: Object) -> bool:
@@ -129,7 +153,7 @@ def apply_objects(module: AnsibleModule) -> t.Dict[str, t.Any]:
         if not module.check_mode and cluster.path_of(obj) is None:
             raise unknown_kind(obj)
         before[describe(obj)], after[describe(obj)] = apply_object(
-            cluster, obj, module.check_mode, module.params["validation"]
+            cluster, obj, module.check_mode, module.params["validation"], module.params["exact"]
         )
     if kept:
         module.warn(f"Not removed: {'; '.join(kept)}.")

@@ -35,7 +35,7 @@ from .._common.text import fingerprint, scheme_of
 from . import post_renderer
 from .apply import apply_object, wait_for_kinds
 from .certificates import first_end
-from .client import ApiError, Cluster, TransportError, connect
+from .client import ApiError, Cluster, TransportError, connect, describe
 from .helm_storage import NO_RENDER, Release, read_releases, split_pending
 from .merge_values import merge_values
 from .ownership import HOOK, is_only_ours
@@ -409,6 +409,16 @@ def current_state(release: t.Optional[Release], wanted: Object) -> t.Optional[Ob
     }
 
 
+def missing_objects(cluster: Cluster, release: Release, crds: bool) -> t.List[str]:
+    """What somebody has deleted of a release: an upgrade makes it again. crds: whether its definitions too."""
+    placed = {"namespace": release.namespace}
+    texts = [release.manifest, release.crds if crds else ""]
+    objects = [obj for text in texts for obj in yaml.safe_load_all(text) if obj]
+    return [
+        describe(obj) for obj in objects if cluster.read({**obj, "metadata": {**placed, **obj["metadata"]}}) is None
+    ]
+
+
 def install(module: AnsibleModule, cluster: Cluster, pending: t.Sequence[Release], render: str) -> None:
     """Remove what a killed run left, upgrade the CRDs, then run helm."""
     namespace = module.params["namespace"]
@@ -472,6 +482,9 @@ def ensure_present(module: AnsibleModule, cluster: Cluster, releases: t.Sequence
     left = (end - utc_now()).days if end else None
     if left is not None and left < params["renew"]["days"]:
         before["certificate"], after["certificate"] = f"ends in {left} days", "renewed"
+    missing = missing_objects(cluster, latest, params["crds"]) if latest and latest.status == "deployed" else []
+    if missing:
+        before["missing"], after["missing"] = missing, []
     due = before != after
     before["namespace"], after["namespace"] = apply_object(
         cluster, namespace_object(params), module.check_mode, "Strict"

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import base64
 import typing as t
 
 from .._common.helm_record import RENDER_LABEL, unpack
@@ -28,6 +29,8 @@ class Release(t.NamedTuple):
     secret: str
     stored: str = ""  # when, by the API server's clock, in ISO 8601
     ours: bool = False  # installed or upgraded by this collection
+    manifest: str = ""  # YAML of its objects, without hooks
+    crds: str = ""  # YAML of the definitions in the chart itself
 
     @property
     def pending(self) -> bool:
@@ -49,6 +52,16 @@ def decode_release(secret: Object) -> Release:
         secret=query("metadata.name", secret) or "",
         stored=query("metadata.creationTimestamp", secret) or "",
         ours=render is not None,
+        manifest=data.get("manifest") or "",
+        crds=chart_crds(query("chart.files", data) or []),
+    )
+
+
+def chart_crds(files: t.Sequence[Object]) -> str:
+    return "\n---\n".join(
+        base64.b64decode(each["data"]).decode()
+        for each in files
+        if each["name"].startswith("crds/") and each["name"].endswith((".yaml", ".yml"))
     )
 
 
