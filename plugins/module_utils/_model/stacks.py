@@ -72,7 +72,8 @@ STACKS: t.Dict[StackName, Stack] = {
         advertised="Pods take router advertisements on this network: set accept_ra to false in fabric_networks, run"
         " ipu.fabric.fabric and recreate the pods; or turn advertisements off on the routers of its VLAN.",
         leaks="Look at the log of the spiderpool-controller: its garbage collection frees them, if it is on.",
-        routes="Let the coordinator tune routes (spiderpool_coordinator: tunePodRoutes), then recreate the pods.",
+        routes="Let the coordinator tune routes (tunePodRoutes: true in spiderpool_coordinator), run the playbook"
+        " ipu.fabric.fabric, then recreate the pods.",
         charts={
             "1.2.0": "570448fc462117760ef10aabe871812f53106a1acb84ba7f61c94f29bb40a514",
             "1.2.1": "c542d1d9c38a95c2d9c32bef5af0f80e0d98005c3ba7190ca676ed98e5b60049",

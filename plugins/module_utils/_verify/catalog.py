@@ -21,7 +21,7 @@ MEMLOCK = (
 
 CHECK_TYPES: t.Dict[str, CheckType] = {
     "release": CheckType(
-        "Helm release", "cluster", "Run the playbook ipu.fabric.fabric; `helm history` says what went wrong."
+        "Helm release", "cluster", "Run the playbook ipu.fabric.fabric, which installs the planned release."
     ),
     "kinds": CheckType(
         "API kinds are served", "cluster", "Run the playbook ipu.fabric.fabric: it applies the operators' CRDs."
@@ -29,18 +29,21 @@ CHECK_TYPES: t.Dict[str, CheckType] = {
     "policy": CheckType(
         "NicClusterPolicy is ready",
         "cluster",
-        "See the pods of states that are not ready: `kubectl -n nvidia-network-operator get pods -o wide`.",
+        "Run the playbook ipu.fabric.fabric, which applies the policy again. If that changes nothing, see the pods of"
+        " states that are not ready: `kubectl -n nvidia-network-operator get pods -o wide`.",
     ),
     "network": CheckType(
         "Network is ready",
         "cluster",
-        " or ".join(f"`kubectl describe {stack.network.lower()} NAME`" for stack in STACKS.values())
+        "Run the playbook ipu.fabric.fabric, which applies the network again. If that changes nothing, "
+        + " or ".join(f"`kubectl describe {stack.network.lower()} NAME`" for stack in STACKS.values())
         + " has the reason.",
     ),
     "attachment": CheckType(
         "Attachment matches the plan",
         "cluster",
-        "Run the playbook ipu.fabric.fabric; if the network was changed on purpose, change the site variables instead.",
+        "Run the playbook ipu.fabric.fabric, then recreate the network's pods. If the network was changed on purpose,"
+        " change the site variables instead.",
     ),
     "nfd": CheckType(
         "One Node Feature Discovery",
@@ -51,19 +54,21 @@ CHECK_TYPES: t.Dict[str, CheckType] = {
     "multus_once": CheckType(
         "One multus",
         "cluster",
-        "Remove one: each overwrites the other's CNI configuration (fabric_multus: false keeps the existing one).",
+        "Remove one: each overwrites the other's CNI configuration. To keep the other one, run the playbook"
+        " ipu.fabric.fabric with fabric_multus: false.",
     ),
     "multus_node": CheckType(
         "Multus runs on the node",
         "cluster",
-        "Let multus tolerate the node's taints (network_operator_tolerations), or remove them. Before network operator"
-        " 23.7 only the latter helps.",
+        "Run the playbook ipu.fabric.fabric. If that changes nothing, multus does not tolerate a taint of the node"
+        " (`kubectl describe node NAME`): remove the taint, or add it to network_operator_tolerations (network operator"
+        " 23.7 and later) and run it again.",
     ),
     "node": CheckType(
         "Node is Ready",
         "cluster",
-        "`kubectl describe node NAME`, then `journalctl -u kubelet` on the host (with k3s and RKE2 -u k3s, k3s-agent,"
-        " rke2-server or rke2-agent).",
+        "Run `systemctl restart containerd kubelet` on the host (with k3s and RKE2 the unit k3s, k3s-agent, rke2-server"
+        " or rke2-agent). If that changes nothing, `kubectl describe node NAME` and `journalctl -u kubelet` say why.",
     ),
     "certificates": CheckType(
         "Certificates are valid",
@@ -80,7 +85,8 @@ CHECK_TYPES: t.Dict[str, CheckType] = {
     "kubelet_requests": CheckType(
         "Kubelets get certificates",
         "cluster",
-        "Run the playbook ipu.fabric.site, which approves what fits the inventory. Deny the rest: `kubectl get csr`.",
+        "Run the playbook ipu.fabric.site, which approves what fits the inventory. Deny the rest: `kubectl certificate"
+        " deny NAME`.",
     ),
     "image_digest": CheckType(
         "Images are the pinned ones",
@@ -116,36 +122,46 @@ CHECK_TYPES: t.Dict[str, CheckType] = {
     "address": CheckType(
         "Address is in the plan",
         "network",
-        "Compare the network's pool or range with plan.json: an address outside it may be another device's.",
+        "Run the playbook ipu.fabric.fabric, which sets the network's pool or range to the plan's, then recreate the"
+        " network's pods: an address outside it may be another device's.",
     ),
     "unique": CheckType(
         "Addresses are unique",
         "network",
-        "Delete the pods that share an address, then look for leaked or overlapping allocations.",
+        "Run the playbook ipu.fabric.fabric, which sets the network's IPAM and pool to the plan's, then recreate the"
+        " network's pods. If that changes nothing, two pools have these addresses: act on `No overlapping pool`.",
     ),
     "ip_pool": CheckType(
         "Address pool has room",
         "network",
-        "Plan more addresses in fabric_networks: a larger `share`, fewer `reserved` ones or a larger subnet.",
+        "Run the playbook ipu.fabric.fabric, which sets the pool to the plan's. If that changes nothing, delete pods"
+        " that need no address, or plan more of them: fabric_pods_per_node, and in fabric_networks a larger `share`,"
+        " fewer `reserved` ones or a larger subnet.",
     ),
     "pool_overlap": CheckType(
         "No overlapping pool",
         "network",
-        "Remove what is left over with fabric_prune_networks: true; move a pool in use to another range (share), and"
-        " keep single addresses from pods (reserved).",
+        "Run the playbook ipu.fabric.fabric with fabric_prune_networks: true, which removes what is left over. Give"
+        " the planned network other addresses than a network of others has: `share` in fabric_networks, or for single"
+        " addresses `reserved`, then run it again.",
     ),
     "default_route": CheckType(
-        "Default route stays on eth0", "network", "Remove `gateway` and default `routes` from the network's IPAM."
+        "Default route stays on eth0",
+        "network",
+        "Run the playbook ipu.fabric.fabric, then recreate the network's pods: planned networks have no default route."
+        " If that changes nothing, remove `gateway` and default `routes` from the network's IPAM.",
     ),
     "main_routes": CheckType(
         "Routes of the main table",
         "network",
-        "Remove `routes` from the network's IPAM; its subnet is on its own interface, pods and services stay on eth0.",
+        "Run the playbook ipu.fabric.fabric, then recreate the network's pods: planned networks have no other routes"
+        " than to their subnet. If that changes nothing, remove `routes` from the network's IPAM.",
     ),
     "gateway": CheckType(
         "Gateway answers",
         "network",
-        "Check the gateway and the VLAN of the switch ports; without a gateway, leave it out of fabric_networks.",
+        "Check the gateway and the VLAN of the switch ports. If there is no gateway, leave `gateway` out of"
+        " fabric_networks.",
     ),
     "policy_routes": CheckType(
         "Replies leave by their rail",
@@ -153,7 +169,10 @@ CHECK_TYPES: t.Dict[str, CheckType] = {
         " ".join(stack.routes for stack in STACKS.values() if stack.routes),
     ),
     "mtu": CheckType(
-        "MTU of the interface", "network", "Set the MTU of the host's interface and `mtu` in fabric_networks alike."
+        "MTU of the interface",
+        "network",
+        "Set the MTU of the host's interface and `mtu` in fabric_networks alike, run the playbook ipu.fabric.fabric,"
+        " then recreate the network's pods.",
     ),
     "ping": CheckType(
         "Pods reach each other",
@@ -163,7 +182,8 @@ CHECK_TYPES: t.Dict[str, CheckType] = {
     "full_size": CheckType(
         "Full-size packets pass",
         "network",
-        "Set the MTU of switch ports and masters to the plan's, or plan a smaller one.",
+        "Set the MTU of switch ports and masters to the plan's. Or set a smaller `mtu` in fabric_networks and run the"
+        " playbook ipu.fabric.fabric.",
     ),
     "memlock_root": CheckType("Locked memory, uid 0", "limits", MEMLOCK),
     "memlock_user": CheckType("Locked memory, uid 1000", "limits", MEMLOCK),
@@ -179,7 +199,10 @@ CHECK_TYPES: t.Dict[str, CheckType] = {
         "set a label of your own: `fabric_vipu_hosts: [{host: ..., serves: [...], label: ...}]`.",
     ),
     "ipu_operator": CheckType(
-        "IPU operator runs", "ipu", "`kubectl describe` the Deployment that is not ready, and its pods."
+        "IPU operator runs",
+        "ipu",
+        "Run the playbook ipu.fabric.fabric, which waits for the Deployments and says what keeps their pods from"
+        " starting.",
     ),
     "webhook": CheckType(
         "IPUJob passes the webhook",
@@ -193,7 +216,10 @@ CHECK_TYPES: t.Dict[str, CheckType] = {
         "Run the playbook ipu.fabric.fabric: it renews the certificate in its last 30 days (ipu_operator_renew_days).",
     ),
     "vipu_proxy": CheckType(
-        "V-IPU proxy is healthy", "ipu", "See the proxy's log; it must reach the planned V-IPU controllers."
+        "V-IPU proxy is healthy",
+        "ipu",
+        "Check that the V-IPU service runs and that pods reach it: see the log of the Deployment"
+        " ipu-operator-vipu-proxy.",
     ),
     "rdma_resource": CheckType(
         "RDMA resource on the node",
@@ -218,30 +244,42 @@ CHECK_TYPES: t.Dict[str, CheckType] = {
     "gid": CheckType(
         "RoCE v2 GID of the address",
         "rdma",
-        "`rdma system` on the host must say shared, and the device must speak RoCE v2.",
+        "`rdma system` on the host must say shared: run the playbook ipu.fabric.site with rdma_host_reboot: true. The"
+        " device must speak RoCE v2.",
     ),
     "rping": CheckType("rping from pod to pod", "rdma", "UDP port 4791 must pass between the nodes on the fabric."),
     "write_bandwidth": CheckType(
-        "ib_write_bw", "rdma", "Check the speed of both ports, and PFC, ECN and MTU on the path between the nodes."
+        "ib_write_bw",
+        "rdma",
+        "Check the speed of both ports, and PFC, ECN and MTU on the path between the nodes. verify_rdma_bandwidth sets"
+        " what to expect.",
     ),
-    "read_latency": CheckType("ib_read_lat", "rdma", "Check power saving, congestion and the path between the nodes."),
+    "read_latency": CheckType(
+        "ib_read_lat",
+        "rdma",
+        "Check power saving, congestion and the path between the nodes. verify_rdma_latency sets what to expect.",
+    ),
     "rdma_counters": CheckType(
         "Traffic goes over RDMA",
         "rdma",
         "See which device the tool took and why: GIDs of the address, `rdma link` in the pod, other RDMA devices.",
     ),
     "host_traffic": CheckType(
-        "gc-hosttraffictest", "rdma", "Compare with a faster node: PCIe width, NUMA, MTU of the fabric."
+        "gc-hosttraffictest",
+        "rdma",
+        "Compare with a faster node: PCIe width, NUMA, MTU of the fabric. verify_host_traffic sets what to expect.",
     ),
     "gpudirect": CheckType(
         "GPUDirect RDMA on the node",
         "gpu",
-        "With MLNX_OFED or DOCA set gpu_operator_rdma to true; DMA-BUF takes NVIDIA's open modules and kernel 5.12.",
+        "With MLNX_OFED or DOCA set gpu_operator_rdma to true and run the playbook ipu.fabric.fabric. With a driver of"
+        " the host's own run `modprobe nvidia_peermem` there. DMA-BUF takes NVIDIA's open modules and kernel 5.12.",
     ),
     "gdrcopy": CheckType(
         "gdrdrv on the node",
         "gpu",
-        "Set gpu_operator_gdrcopy to true and see the driver's pod of this node; a host's driver needs its own gdrdrv.",
+        "Set gpu_operator_gdrcopy to true, run the playbook ipu.fabric.fabric, and see the driver's pod of this node."
+        " With a driver of the host's own install gdrcopy there and run `modprobe gdrdrv`.",
     ),
 }
 

@@ -62,6 +62,7 @@ from .traffic_checks import check_pings, check_traffic
 PER_POD = ("multus", "interface", "address", "default_route", "main_routes", "mtu")
 OF_NETWORKS = ("network", "attachment", "unique", "workloads", "ip_pool", *PER_POD, "ping", "full_size")
 BY_ADVERTISEMENT = " (by router advertisement)"
+OF_ATTACHMENT = ("interface", "address", "unique", "default_route", "main_routes", "mtu", "ping", "full_size")
 OF_LINK = ("address", "main_routes", "gateway", "mtu", "policy_routes")  # what a pod without the interface lacks too
 
 
@@ -86,7 +87,7 @@ class Cause(t.NamedTuple):
 
 # The first that applies is named.
 CAUSES = (
-    Cause("attachment", ("network",), ("interface", "mtu", "ping", "full_size"), ", and recreate its pods"),
+    Cause("attachment", ("network",), OF_ATTACHMENT, ", and recreate its pods"),
     Cause("multus_node", ("node",), ("multus", "interface", *OF_LINK)),
     Cause("multus", ("node", "network"), ("interface", *OF_LINK)),
     Cause("interface", ("node", "network"), OF_LINK),

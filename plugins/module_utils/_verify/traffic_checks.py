@@ -37,7 +37,8 @@ RDMA_TESTS = (*SPEEDS, "rdma_counters")
 NEXT_STEPS = {
     "node": "Check this node's port and cable, its switch port, its PCIe (plan: pcie-link), PFC and ECN.",
     "path": "Both nodes do well with others: check switches and links between them, PFC, ECN and MTU.",
-    "all": "Check what all pairs share: switch, MTU, PFC, ECN. If it is as it should be, set what to expect.",
+    "all": "Check what all pairs share: switch, MTU, PFC, ECN. If it is as it should be, set what to expect"
+    " (verify_rdma_bandwidth, verify_rdma_latency).",
 }
 
 
