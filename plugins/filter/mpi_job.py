@@ -47,6 +47,8 @@ options:
         P(ipu.fabric.native_workload#role). The variables reach the ranks too.
       - C(plan), the plan or its C(networks) alone, has V(roce) refused where it is without RDMA, unless workers are
         privileged. The job gets the V-IPU of a whole plan.
+      - With C(record) the module M(ipu.fabric.kube_wait) records, while it waits for the job, by which way that moves
+        its data.
       - C(launcher_resources) are the launcher's requests and limits.
       - Images for a C(user) other than 0 follow those of the MPI operator, with sshd's settings in C(/home/mpiuser).
     type: dict

@@ -211,6 +211,13 @@ options:
     description: Seconds to wait at most, for all jobs together. A job that is waited for goes on after that.
     type: int
     default: 600
+  record:
+    description:
+      - Whether the workers are looked into while they run. RV(record) then says by which way the job moved its data,
+        and so does its annotation C(fabric.ipu/moved).
+      - Needs O(state=finished), and the right to exec into pods.
+    type: bool
+    default: false
   logs:
     description:
       - What to do with the logs of the launcher and the workers. They are read while the module waits.
@@ -367,6 +374,16 @@ evidence:
   type: dict
   sample: {conditions: [{type: Failed, status: "True", reason: IPUJobFailed, message: IPUJob default/mnist has failed.,
     changed: "2026-11-21T10:00:00Z"}], events: [], operator: [], file: artifacts/mnist/mnist.evidence.json}
+record:
+  description:
+    - By which way the job moved its data. Empty without O(record).
+    - C(verdict) is V(rdma), V(tcp), V(both), V(nothing), V(unseen), or V(earlier) for a job that was recorded before.
+      C(text) is the verdict for a person; C(why) it was not RDMA, C(next) what to do; C(note) what the counters do not
+      tell. C(ranks) has what each pod showed.
+  returned: success, and when a wait has failed
+  type: dict
+  sample: {verdict: tcp, text: "moved 39 GB over TCP on eth0: its pods have no RDMA device", why: its pods have no RDMA
+    device, next: "Ask for the RDMA resource: rdma_resource, or limits of the container.", note: "", ranks: []}
 waited:
   description: Seconds of the wait.
   returned: success, and when a wait has failed
@@ -391,9 +408,12 @@ partitions_left:
   sample: [p-resnet-training-0]
 """
 
+import functools
+
 from ..module_utils._common.result import Runner, run_module
 from ..module_utils._ipu.job_reconcile import reconcile_jobs
 from ..module_utils._kube.client import arguments
+from ..module_utils._verify.recorder import Recorder
 
 LAUNCHER = {
     "command": {"type": "list", "elements": "str", "required": True},
@@ -441,11 +461,12 @@ def main(run: Runner = run_module) -> None:
         force={"type": "bool", "default": False},
         wait={"type": "bool", "default": True},
         wait_timeout={"type": "int", "default": 600},
+        record={"type": "bool", "default": False},
         logs={"type": "dict", "options": LOGS},
     )
     run(
         spec,
-        reconcile_jobs,
+        functools.partial(reconcile_jobs, recorders=Recorder),
         libraries=("cryptography", "jmespath"),
         hidden=("launcher", "workers"),
         required_if=NEEDED,

@@ -145,6 +145,8 @@ options:
       - A job that has to succeed.
       - One that failed is an error with its last message and the end of the log of the pod that failed.
       - A worker that failed before its launcher came, or an MPIJob that its operator refuses, ends the wait.
+      - One with the annotation C(fabric.ipu/record) V(true) is looked into while it runs, and RV(record) says by which
+        way it moved its data. So does its annotation C(fabric.ipu/moved).
     type: dict
     suboptions:
       name:
@@ -272,11 +274,23 @@ logs:
   returned: success
   type: dict
   sample: {"mnist-x7k2p/main": "accuracy 0.98"}
+record:
+  description:
+    - By which way the job moved its data. Empty for a job that does not ask for it.
+    - C(verdict) is V(rdma), V(tcp), V(both), V(nothing), V(unseen), or V(earlier) for one that was recorded before.
+      C(text) is the verdict for a person; C(why) it was not RDMA, C(next) what to do; C(note) what the counters do not
+      tell. C(ranks) has what each pod showed.
+  returned: success, and when a wait has failed
+  type: dict
+  sample: {verdict: rdma, text: "moved 41 GB over RDMA on mlx5_0, mlx5_1", why: "", next: "", note: "", ranks: []}
 """
+
+import functools
 
 from ..module_utils._common.result import Runner, run_module
 from ..module_utils._kube.client import arguments
 from ..module_utils._kube.wait import wait_for
+from ..module_utils._verify.recorder import Recorder
 
 OBJECT = {
     "api_version": {"type": "str", "default": "apps/v1"},
@@ -327,7 +341,7 @@ def main(run: Runner = run_module) -> None:
         sleep={"type": "float", "default": 1},
     )
     wanted = ("nodes", "objects", "crds", "accepted", "attachments", "pods", "job")
-    run(spec, wait_for, libraries=("jmespath",), required_one_of=[wanted])
+    run(spec, functools.partial(wait_for, recorders=Recorder), libraries=("jmespath",), required_one_of=[wanted])
 
 
 if __name__ == "__main__":

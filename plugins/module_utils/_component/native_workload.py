@@ -12,6 +12,7 @@ import typing as t
 
 from .._common.result import FabricError
 from .._common.text import join_endpoint
+from .._model.jobs import ASKED
 from .._model.plan import Controller
 from .._model.stacks import NETWORKS
 from .._model.wish import Objects
@@ -93,6 +94,7 @@ class Settings:
     restart_policy: str = "OnFailure"  # of a Job, in its pod; or Never: another pod, and the failed one keeps its log
     backoff_limit: int = 1  # how often a Job starts a container or a pod again
     deadline: int = 0  # seconds
+    record: bool = False  # by which way it moves its data
 
 
 @dataclasses.dataclass(frozen=True)
@@ -359,10 +361,23 @@ def service(settings: Settings, metadata: Object) -> Object:
     return {"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": spec}
 
 
+def record_annotation(settings: Settings) -> Object:
+    """What has a wait for the job record it."""
+    return {"annotations": {ASKED: "true"}} if settings.record else {}
+
+
 def native_workload(settings: Settings) -> t.List[Object]:
     """The objects of a workload without an operator."""
     name = checked_name(settings.name)
     metadata = {"name": name, "namespace": settings.namespace or "default", "labels": {NAME_LABEL: name}}
     if settings.kind == "Job":
-        return [job(settings, metadata)]
+        return [job(settings, {**metadata, **record_annotation(settings)})]
+    if settings.record:
+        raise FabricError(
+            "A record is of a Job, from when it runs until it ends.",
+            f"Deployment {name}, record",
+            "true",
+            "Leave native_workload_record out, and look at a pod with ipu.fabric.explain.",
+            code="invalid-input",
+        )
     return [deployment(settings, metadata)] + ([service(settings, metadata)] if settings.port else [])

@@ -14,6 +14,7 @@ from ansible.module_utils.basic import AnsibleModule
 from .._common.result import FabricError, outcome
 from .._common.secrets import hide, in_objects
 from .._kube.client import ApiError, Cluster, comparable, connect, refusal, unknown_kind
+from .._kube.job_watch import Recorders
 from .._kube.query import Object, query
 from .job_removal import remove_all_jobs, remove_job
 from .job_request import JobRequest, check_request, request_warnings
@@ -195,7 +196,9 @@ def attach_command(job: Object) -> str:
     return f"kubectl exec -it --namespace {namespace} {name}-{pod} -- bash"
 
 
-def ensure_job(module: AnsibleModule, reconciler: JobReconciler) -> t.Dict[str, t.Any]:
+def ensure_job(
+    module: AnsibleModule, reconciler: JobReconciler, recorders: t.Optional[Recorders]
+) -> t.Dict[str, t.Any]:
     """The states present, finished and scaled."""
     request, will_wait = reconciler.request, reconciler.request.wait and not module.check_mode
     if will_wait and request.logs["path"]:
@@ -203,12 +206,20 @@ def ensure_job(module: AnsibleModule, reconciler: JobReconciler) -> t.Dict[str, 
     before, after = reconciler.ensure_scaled() if request.state == "scaled" else reconciler.ensure_present()
     for text in reconciler.warnings():
         module.warn(text)
-    facts = {"progress": [], "logs": [], "waited": 0.0, "jobs": [], "partitions_left": reconciler.partitions_left}
+    facts = {
+        "progress": [],
+        "logs": [],
+        "waited": 0.0,
+        "record": {},
+        "jobs": [],
+        "partitions_left": reconciler.partitions_left,
+    }
     result = outcome(comparable(before), comparable(after), **facts, attach=attach_command(after))
     result["changed"] = result["changed"] or query(UID, before) != query(UID, after)
     result["diff"] = dict(zip(("before", "after"), hide(comparable(before), comparable(after), in_objects)))
     if will_wait:
-        wait = JobWait(reconciler.cluster, reconciler.path, request, module.log)
+        recorder = recorders(reconciler.cluster, request.namespace) if recorders and request.record else None
+        wait = JobWait(reconciler.cluster, reconciler.path, request, module.log, recorder=recorder)
         try:
             wait.wait_for(request.state)
         except JobError as error:
@@ -245,8 +256,8 @@ def restore_webhooks(module: AnsibleModule, cluster: Cluster, request: JobReques
     return outcome(before, after)
 
 
-def reconcile_jobs(module: AnsibleModule) -> t.Dict[str, t.Any]:
-    """Body of the module ipujob."""
+def reconcile_jobs(module: AnsibleModule, recorders: t.Optional[Recorders] = None) -> t.Dict[str, t.Any]:
+    """Body of the module ipujob. recorders: what records jobs where `record` asks for it."""
     request = JobRequest.from_options(module.params)
     check_request(request)
     for text in request_warnings(request):
@@ -258,10 +269,10 @@ def reconcile_jobs(module: AnsibleModule) -> t.Dict[str, t.Any]:
     elif request.scope == "job":
         reconciler = JobReconciler(cluster, request, module.check_mode)
         if request.state != "absent":
-            result = ensure_job(module, reconciler)
+            result = ensure_job(module, reconciler, recorders)
             return {**result, "changed": result["changed"] or restored["changed"]}
         result = remove_one_job(module, reconciler)
     else:
         result = remove_all_jobs(module, cluster, request)
     result["changed"] = result["changed"] or restored["changed"]
-    return {**result, "job": {}, "progress": [], "logs": [], "waited": 0.0, "attach": ""}
+    return {**result, "job": {}, "progress": [], "logs": [], "waited": 0.0, "record": {}, "attach": ""}

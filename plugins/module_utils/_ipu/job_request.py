@@ -98,6 +98,7 @@ class JobRequest:
     recreate: bool = False
     force: bool = False
     wait: bool = True
+    record: bool = False
     wait_timeout: int = 600  # seconds
     logs: LogOptions = dataclasses.field(default_factory=lambda: LogOptions(path=None, tail=20))
 
@@ -269,6 +270,8 @@ def request_problems(request: JobRequest) -> t.List[str]:
     if request.scope != "cluster":
         found += name_problems("namespace", request.namespace, MAX_NAMESPACE)
     found += minimum_problems("wait_timeout", request.wait_timeout, 1, " second")
+    if request.record and request.state != "finished":
+        found.append("record needs state: finished, as a job is looked into until it ends")
     if request.state in ALL_JOBS:
         return found
     if request.state == "scaled":

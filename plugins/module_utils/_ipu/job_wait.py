@@ -10,6 +10,7 @@ import typing as t
 
 from .._common.result import FabricError
 from .._kube.client import Cluster
+from .._kube.job_watch import JobRecorder
 from .._kube.pod_resources import NodeResources
 from .._kube.query import Object, query
 from .._model.failure import Code
@@ -17,7 +18,7 @@ from .._model.jobs import ContainerExit, JobEvidence, LogView, ProgressStep
 from .job_evidence import collect_evidence, shorten_evidence, write_evidence
 from .job_logs import JobLogs
 from .job_request import JobRequest
-from .job_status import JobState, container_exits, job_progress, job_state, job_view, own_pods, progress_line
+from .job_status import JobState, container_exits, job_progress, job_state, job_view, own_pods, pod_role, progress_line
 from .operator import operator_fault
 
 # Seconds that a fault, a gone job or an end that may still become a restart has to stay before it counts.
@@ -53,7 +54,9 @@ class JobWait:
         request: JobRequest,
         log: t.Callable[[str], None],
         clock: t.Callable[[], float] = time.monotonic,
+        recorder: t.Optional[JobRecorder] = None,
     ) -> None:
+        self.recorder = recorder
         self.cluster, self.path, self.request, self.log, self.clock = cluster, path, request, log, clock
         self.start = self.answered = clock()
         self.operator_asked, self.operator = -float(ASK_OPERATOR), ""
@@ -102,6 +105,8 @@ class JobWait:
         exits = [(query("metadata.name", pod), container_exits(pod)) for pod in self.pods]
         self.exits.update({name: ended for name, ended in exits if ended})
         self.logs.follow(self.pods)
+        if self.recorder:
+            self.recorder.look([pod for pod in self.pods if pod_role(pod) == "worker"])
         state, unknown = job_state(job, self.pods), self.resources.problems(self.pods)
         return self.record(state._replace(faults=[*state.faults, *(problem.text for problem in unknown)]))
 
@@ -208,4 +213,5 @@ class JobWait:
             "progress": self.progress,
             "logs": self.written,
             "waited": round(self.elapsed, 1),
+            "record": self.recorder.finish(self.job, self.path) if self.recorder else {},
         }

@@ -8,6 +8,7 @@ from __future__ import annotations
 import typing as t
 
 from .._common.result import FabricError
+from .._model.jobs import ASKED
 from .client import ApiError, Cluster, describe, message_of
 from .pod_logs import read_log
 from .pod_problems import Problem, container_statuses, last_words, pod_problems
@@ -31,6 +32,17 @@ class JobOptions(t.TypedDict):
     namespace: str
     kind: str  # Job or MPIJob
     log_lines: int  # of each container
+
+
+class JobRecorder(t.Protocol):
+    """Looks into the pods of a job while they run."""
+
+    def look(self, pods: t.Sequence[Object], now: bool = False) -> None: ...
+
+    def finish(self, job: Object, path: str) -> t.Dict[str, t.Any]: ...
+
+
+Recorders = t.Callable[[Cluster, str], JobRecorder]  # of a namespace
 
 
 def ended(job: Object) -> t.Optional[t.Tuple[bool, str]]:
@@ -82,8 +94,10 @@ def sort_by_failure(pods: t.Sequence[Object]) -> t.List[Object]:
 class JobWatch:
     """A job that has to succeed."""
 
-    def __init__(self, cluster: Cluster, params: JobOptions) -> None:
-        self.cluster, self.params = cluster, params
+    def __init__(self, cluster: Cluster, params: JobOptions, recorders: t.Optional[Recorders] = None) -> None:
+        self.cluster, self.params, self.recorders = cluster, params, recorders
+        self.recorder: t.Optional[JobRecorder] = None
+        self.job: Object = {}
         self.resources = NodeResources(cluster)
         self.status: Object = {}  # as the job says it itself
         self.created = ""  # when, RFC 3339
@@ -136,11 +150,12 @@ class JobWatch:
         job = self.cluster.read(self.wanted)
         if job is None:
             return [Problem(f"{self.what} is not there", True)]
-        self.status = job.get("status") or {}
+        self.job, self.status = job, job.get("status") or {}
         self.created = job["metadata"].get("creationTimestamp", "")
         end = ended(job)
         if end is None:
             pods = self.pods()
+            self.look(pods)
             for pod in pods:
                 self.words.update(last_words(pod))
             if never_starts(pods):
@@ -156,6 +171,18 @@ class JobWatch:
         if not end[0]:
             raise self.failure(end[1])
         return []
+
+    def look(self, pods: t.Sequence[Object]) -> None:
+        """Look into the pods that do the work, if the job asks for a record."""
+        if self.recorders and query(f"metadata.annotations.{quoted(ASKED)}", self.job) == "true":
+            self.recorder = self.recorder or self.recorders(self.cluster, self.params["namespace"])
+            self.recorder.look([pod for pod in pods if self.params["kind"] == "Job" or is_worker(pod)])
+
+    def record(self) -> t.Dict[str, t.Any]:
+        """The record of a job that asks for one; else empty."""
+        self.look([])  # of a job that had ended before anybody waited
+        path = self.recorder and self.cluster.path_of(self.wanted)
+        return self.recorder.finish(self.job, path) if self.recorder and path else {}
 
     def failure(self, message: str) -> FabricError:
         texts = self.logs() or self.words

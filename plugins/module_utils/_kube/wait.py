@@ -15,7 +15,7 @@ from ansible.module_utils.basic import AnsibleModule
 from .._common.result import FabricError
 from .._model.failure import Code
 from .client import Cluster, connect
-from .job_watch import JobWatch
+from .job_watch import JobWatch, Recorders
 from .multus import Attachment, nad_faults, nad_reference
 from .nodes import not_ready
 from .pod_problems import Problem
@@ -109,7 +109,7 @@ class Wait:
         )
 
 
-def watches(cluster: Cluster, params: Object) -> t.List[Watch]:
+def watches(cluster: Cluster, params: Object, recorders: t.Optional[Recorders] = None) -> t.List[Watch]:
     """What the options ask to wait for."""
     found: t.List[Watch] = []
     if params["nodes"] is not None:
@@ -121,20 +121,20 @@ def watches(cluster: Cluster, params: Object) -> t.List[Watch]:
     if params["pods"] is not None:
         found.append(PodWatch(cluster, params["pods"], params["timeout"]))
     if params["job"] is not None:
-        found.append(JobWatch(cluster, params["job"]))
+        found.append(JobWatch(cluster, params["job"], recorders))
     return found
 
 
-def wait_for(module: AnsibleModule) -> t.Dict[str, t.Any]:
-    """Body of the module kube_wait."""
+def wait_for(module: AnsibleModule, recorders: t.Optional[Recorders] = None) -> t.Dict[str, t.Any]:
+    """Body of the module kube_wait. recorders: what records jobs that ask for it."""
     params, cluster = module.params, connect(module)
-    found = watches(cluster, params)
+    found = watches(cluster, params, recorders)
     jobs = [watch for watch in found if isinstance(watch, JobWatch)]
     if module.check_mode:
         # A job is left out: the existing one may be of a former run. Pods are, too: they would be created.
         asked = [watch for watch in found if not isinstance(watch, (JobWatch, PodWatch)) and cluster.present]
         pending = [problem.text for watch in asked for problem in watch.problems()]
-        return {"changed": False, "waited": 0.0, "pending": pending, "status": {}, "logs": {}}
+        return {"changed": False, "waited": 0.0, "pending": pending, "status": {}, "logs": {}, "record": {}}
     what = params["what"] or " and ".join(watch.what for watch in found)
     next_step = " ".join(dict.fromkeys(watch.next_step for watch in found))
     wait = Wait(Limits(what, next_step, params["timeout"], params["patience"], params["settle"]))
@@ -142,8 +142,18 @@ def wait_for(module: AnsibleModule) -> t.Dict[str, t.Any]:
         for watch in found:
             if isinstance(watch, PodWatch):
                 stack.enter_context(watch)
-        while not wait.done([problem for watch in found for problem in watch.problems()]):
-            time.sleep(params["sleep"])
+        try:
+            while not wait.done([problem for watch in found for problem in watch.problems()]):
+                time.sleep(params["sleep"])
+        except FabricError as error:
+            error.facts["record"] = record_of(jobs)
+            raise
     status = {key: value for watch in jobs for key, value in watch.status.items()}
     logs = {place: text for watch in jobs for place, text in watch.logs().items()}
-    return {"changed": False, "waited": round(wait.elapsed(), 1), "pending": [], "status": status, "logs": logs}
+    ended = {"changed": False, "waited": round(wait.elapsed(), 1), "pending": []}
+    return {**ended, "status": status, "logs": logs, "record": record_of(jobs)}
+
+
+def record_of(jobs: t.Sequence[JobWatch]) -> t.Dict[str, t.Any]:
+    """That of the one job that there may be."""
+    return {key: value for watch in jobs for key, value in watch.record().items()}

@@ -7,6 +7,9 @@ from __future__ import annotations
 
 import typing as t
 
+# Annotations of a job: whether to record by which way it moves its data, and what was recorded.
+ASKED, MOVED = "fabric.ipu/record", "fabric.ipu/moved"
+
 
 class ContainerExit(t.TypedDict):
     """A container that has ended."""

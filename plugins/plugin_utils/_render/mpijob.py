@@ -18,6 +18,7 @@ from ...module_utils._component.native_workload import (
     networks_without_rdma,
     pod_template,
     read_script,
+    record_annotation,
 )
 from ...module_utils._component.settings import pick
 
@@ -253,7 +254,7 @@ def mpi_job(given: t.Mapping[str, t.Any]) -> Object:
     return {
         "apiVersion": API,
         "kind": "MPIJob",
-        "metadata": {"name": name, "namespace": settings.namespace or "default"},
+        "metadata": {"name": name, "namespace": settings.namespace or "default", **record_annotation(settings)},
         "spec": {
             "mpiImplementation": "OpenMPI",
             "slotsPerWorker": slots,

@@ -70,6 +70,14 @@ def test_a_deployment_has_a_service_when_it_has_a_port():
     assert service["metadata"]["namespace"] == "ml"
 
 
+def test_a_job_asks_for_its_record():
+    [job] = objects(record=True)
+    assert job["metadata"]["annotations"] == {"fabric.ipu/record": "true"}
+    assert "annotations" not in job["spec"]["template"]["metadata"]
+    with pytest.raises(FabricError, match="look at a pod with"):
+        objects(record=True, kind="Deployment")
+
+
 def test_a_job_of_several_pods_that_ends():
     spec = objects(replicas=4, backoff_limit=0, deadline=600)[0]["spec"]
     assert (spec["parallelism"], spec["completions"], spec["backoffLimit"]) == (4, 4, 0)

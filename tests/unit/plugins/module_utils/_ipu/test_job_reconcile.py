@@ -33,6 +33,7 @@ OPTIONS = {
     "force": False,
     "wait": True,
     "wait_timeout": 1,
+    "record": False,
     "logs": None,
 }
 JOB = {

@@ -68,6 +68,7 @@ def test_no_problems(changed):
         ({"interactive": {"ttl": 601}, "state": "finished"}, "shorter than interactive.ttl"),
         ({"state": "finished", "wait": False}, "wait is false"),
         ({"wait_timeout": 0}, "wait_timeout is 0"),
+        ({"record": True}, "record needs state: finished"),
         ({"restart_policy": restart("ExitCode")}, "exit_codes is needed"),
         ({"restart_policy": restart("OnFailure", ["1"])}, "only for the type ExitCode"),
         ({"restart_policy": restart("ExitCode", ["0"])}, "'0' is neither"),

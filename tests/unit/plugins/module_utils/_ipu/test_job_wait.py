@@ -78,6 +78,26 @@ def test_a_refusal_during_a_wait_is_tolerated_for_a_while_and_not_at_its_start()
         waiting.observe()
 
 
+def test_the_record_is_of_the_workers():
+    class Recorder:
+        looked, finished = [], []
+
+        def look(self, pods, now=False):
+            self.looked.append([pod["metadata"]["name"] for pod in pods])
+
+        def finish(self, job, path):
+            self.finished.append((job["metadata"]["name"], path))
+            return {"verdict": "rdma"}
+
+    own = [{"metadata": {"name": f"mnist-{name}"}, "spec": {}, "status": {}} for name in ("launcher", "worker-0")]
+    recorder = Recorder()
+    waiting = job_wait.JobWait(Cluster(job("Completed"), own=own), "/path", REQUEST, print, Clock(), recorder)
+    waiting.wait_for("finished")
+    assert waiting.result()["record"] == {"verdict": "rdma"}
+    assert (recorder.looked, recorder.finished) == ([["mnist-worker-0"]], [("mnist", "/path")])
+    assert a_wait(Cluster(job("Completed")), Clock())[0].result()["record"] == {}
+
+
 def test_a_job_counts_as_deleted_after_a_while():
     clock, cluster = Clock(), Cluster(job("Running"))
     waiting, _lines = a_wait(cluster, clock)

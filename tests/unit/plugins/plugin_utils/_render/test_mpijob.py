@@ -74,6 +74,10 @@ def test_roce():
     assert "initContainers" not in launcher
 
 
+def test_a_record_is_asked_for():
+    assert job(record=True)["metadata"]["annotations"] == {"fabric.ipu/record": "true"}
+
+
 def test_numbers_may_be_text():
     found = job(workers="4", slots_per_worker="2", user="0", ttl="60", vipu={"host": "10.5.0.2", "port": "8091"})
     assert found == job(workers=4, slots_per_worker=2, user=0, ttl=60, vipu={"host": "10.5.0.2", "port": 8091})

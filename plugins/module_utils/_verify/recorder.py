@@ -1,0 +1,130 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Looks into the pods of a job from when they run until they end, and leaves the verdict on the job."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+import typing as t
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+
+from .._common.result import FabricError
+from .._kube.client import ApiError, Cluster, TransportError, message_of
+from .._kube.pod_exec import run_in_pod
+from .._kube.pod_problems import container_statuses
+from .._kube.query import Object, query, quoted
+from .._model.jobs import MOVED
+from . import look
+from .explain import is_rdma
+from .pod_facts import TRIED, device_amounts, host_network_pods
+from .record import JobRecord, Rank, verdict
+
+EXEC_SECONDS = 10
+INTERVAL = 2.0  # seconds between two looks into a pod
+FOR_EACH = 0.1  # and more, of a job with many pods
+AT_ONCE = 8
+COUNTERS = ("counters",)
+Place = t.Tuple[str, str]  # path of a pod, and a container of it
+
+
+def container_of(pod: Object) -> str:
+    """The container of the rank: the first that asks for an RDMA resource, or the first."""
+    containers = pod["spec"]["containers"]
+    with_rdma = [each["name"] for each in containers if any(map(is_rdma, device_amounts(each)))]
+    return str((with_rdma or [each["name"] for each in containers])[0])
+
+
+class Recorder:
+    """The looks into the pods of one job. They run beside the wait for the job, and never make it fail."""
+
+    def __init__(self, cluster: Cluster, namespace: str, clock: t.Callable[[], float] = time.monotonic) -> None:
+        self.cluster, self.namespace, self.clock = cluster, namespace, clock
+        self.pool = ThreadPoolExecutor(AT_ONCE)
+        self.ranks: t.Dict[str, Rank] = {}  # by uid
+        self.begun: t.Dict[str, float] = {}  # when a pod was looked at first
+        self.asked: t.Dict[str, float] = {}
+        self.busy: t.Dict[str, Future[None]] = {}
+        self.running: t.List[Object] = []
+        self.tellers: t.Dict[str, t.Optional[Place]] = {}  # by node: a pod that shows the counters of its devices
+        self.record: t.Optional[t.Dict[str, t.Any]] = None
+
+    def look(self, pods: t.Sequence[Object], now: bool = False) -> None:
+        """Look into those that run and are due; `now`: whether they are due or not."""
+        self.running = [pod for pod in pods if self.runs(pod)]
+        for pod in self.running:
+            uid, interval = pod["metadata"]["uid"], max(INTERVAL, FOR_EACH * len(self.running))
+            due = now or self.clock() - self.asked.get(uid, -interval) >= interval
+            if due and (uid not in self.busy or self.busy[uid].done()):
+                self.asked[uid] = self.clock()
+                self.busy[uid] = self.pool.submit(self.look_into, pod)
+
+    @staticmethod
+    def runs(pod: Object) -> bool:
+        running = [each["name"] for each in container_statuses(pod) if "running" in (each.get("state") or {})]
+        return container_of(pod) in running
+
+    def look_into(self, pod: Object) -> None:
+        """One look. A pod that ends meanwhile keeps what was seen before."""
+        uid, node = pod["metadata"]["uid"], pod["spec"].get("nodeName", "")
+        path = f"/api/v1/namespaces/{self.namespace}/pods/{pod['metadata']['name']}"
+        inside = look.read(*run_in_pod(self.cluster, path, container_of(pod), look.argv(look.SAMPLE), EXEC_SECONDS))
+        seen, before = self.clock(), self.ranks.get(uid)
+        if inside.error and before and not before.last.error:
+            return
+        if inside.held and not any(port and device in inside.held for device, port, _name in inside.counters):
+            inside = dataclasses.replace(inside, counters={**self.node_counters(node), **inside.counters})
+        if before is None or before.first.error:
+            self.begun[uid] = seen
+            host = bool(query("spec.hostNetwork", pod))
+            self.ranks[uid] = Rank(pod["metadata"]["name"], node, inside, inside, host_network=host)
+            return
+        # Variables of a program are gone when it has ended before its pod.
+        variables = {**before.last.environment, **inside.environment}
+        last = dataclasses.replace(inside, environment=variables)
+        self.ranks[uid] = dataclasses.replace(before, last=last, looks=before.looks + 1, seconds=seen - self.begun[uid])
+
+    def node_counters(self, node: str) -> t.Dict[t.Any, int]:
+        """Those of RDMA devices that pods share: only the host's own network namespace shows them."""
+        if node not in self.tellers:
+            self.tellers[node] = None
+            try:
+                pods = self.cluster.items("/api/v1/pods", fieldSelector=f"spec.nodeName={node}")
+            except (FabricError, TransportError):
+                pods = []
+            for pod, container in host_network_pods(pods)[:TRIED]:
+                place = ("/api/v1/namespaces/{namespace}/pods/{name}".format(**pod["metadata"]), container)
+                if self.counters_at(place):
+                    self.tellers[node] = place
+                    break
+        place_of_node = self.tellers[node]
+        return self.counters_at(place_of_node) if place_of_node else {}
+
+    def counters_at(self, place: Place) -> t.Dict[t.Any, int]:
+        seen = look.read(*run_in_pod(self.cluster, *place, look.argv(COUNTERS), EXEC_SECONDS))
+        return {counter: value for counter, value in seen.counters.items() if counter[1]}
+
+    def finish(self, job: Object, path: str) -> t.Dict[str, t.Any]:
+        """The record, after a last look; the job gets the verdict as an annotation. A second call gives the same."""
+        if self.record is None:
+            wait(self.busy.values(), EXEC_SECONDS)
+            self.look(self.running, now=True)
+            wait(self.busy.values(), EXEC_SECONDS)
+            self.pool.shutdown(wait=False)
+            known = query(f"metadata.annotations.{quoted(MOVED)}", job) or ""
+            if known and not self.ranks:
+                found = JobRecord("earlier", known)
+            else:
+                found = verdict(sorted(self.ranks.values(), key=lambda rank: rank.pod))
+                found = self.annotated(found, path)
+            self.record = dataclasses.asdict(found)
+        return self.record
+
+    def annotated(self, record: JobRecord, path: str) -> JobRecord:
+        try:
+            self.cluster.patch(path, {"metadata": {"annotations": {MOVED: record.text}}})
+        except (ApiError, TransportError, FabricError) as error:
+            note = f"the job has no annotation of it: {message_of(error)}"
+            return dataclasses.replace(record, note="; ".join(filter(None, (record.note, note))))
+        return record
