@@ -196,7 +196,16 @@ def build_plan(settings: Settings, observations: Observations, today: str, recor
         check_device_files(chosen, releases, settings.ipam, findings)
     planned = _planned_hosts(hosts, [*chosen, *devices], settings.ipu)
     memlock = "" if settings.runtime == "docker" else settings.memlock_limit
-    changes = host_changes(hosts, planned, running, settings.manage_kubernetes, kubernetes, memlock, hardening)
+    changes = host_changes(
+        hosts,
+        planned,
+        running,
+        settings.manage_kubernetes,
+        kubernetes,
+        memlock,
+        hardening,
+        settings.require_rdma,
+    )
     plan: Plan = {
         "schema": SCHEMA,
         "recorded": recorded,

@@ -12,6 +12,7 @@ from .._common.text import shorten_list
 from .._model.plan import Finding, Hardening, HostChange, HostWord, Mark, PlannedHost, Since, Summary
 from .._network.releases import parse
 from .cluster_identity import trusted_ca
+from .host_checks import missing_rdma_modules
 from .hosts import Hosts, PlacedHost
 from .running_cluster import Running
 
@@ -38,8 +39,9 @@ def host_changes(
     kubernetes: str,
     memlock: str,
     hardening: t.Optional[Hardening],
+    rdma: bool,
 ) -> t.Dict[str, HostChange]:
-    """By inventory name. `kubernetes` is the planned release.
+    """By inventory name. `kubernetes` is the planned release; rdma: whether fabric NICs have to have it.
 
     memlock: the limit of locked memory that runtimes are to have, as memlock_limit has it; empty: it stays.
     """
@@ -47,7 +49,7 @@ def host_changes(
     due = {each["host"]: each["changes"] for each in hardening["due"]} if hardening else {}
     found: t.Dict[str, HostChange] = {}
     for name, host in hosts.items():
-        why = [*due.get(name, []), *_host_differences(host, planned[name], memlock)]
+        why = [*due.get(name, []), *_host_differences(host, planned[name], memlock, rdma)]
         word = _word(host, running is not None, host.node in nodes, managed, kubernetes)
         if word == "untouched" and why:
             word = "change"
@@ -77,14 +79,16 @@ def _why(host: PlacedHost, word: HostWord, kubernetes: str) -> t.List[str]:
     return []
 
 
-def _host_differences(host: PlacedHost, planned: PlannedHost, memlock: str) -> t.List[str]:
+def _host_differences(host: PlacedHost, planned: PlannedHost, memlock: str, rdma: bool) -> t.List[str]:
     """What the roles memlock and rdma_host would set, as far as the host was asked."""
     found = []
-    rdma = host.rdma
-    if rdma:
-        other = sorted(name for name, limit in rdma["memlock"].items() if memlock and not _is_limit(limit, memlock))
+    seen = host.rdma
+    if seen:
+        other = sorted(name for name, limit in seen["memlock"].items() if memlock and not _is_limit(limit, memlock))
         found += [f"locked memory of {', '.join(other)}"] if other else []
-        names = {link["netdev"]: link["altnames"] for link in rdma["links"]}
+        missing = missing_rdma_modules(host) if rdma and planned["links"] else []
+        found += [f"kernel modules {', '.join(missing)}"] if missing else []
+        names = {link["netdev"]: link["altnames"] for link in seen["links"]}
         found += [
             f"{link['altname']} as an alternative name of {link['netdev']}"
             for link in planned["links"].values()

@@ -392,13 +392,18 @@ def _check_netns_mode(host: PlacedHost, facts: HostFacts, findings: Findings) ->
         findings.error("netns-mode", [host.name], what, seen, step)
 
 
+def missing_rdma_modules(host: PlacedHost) -> t.List[str]:
+    """What a host with an RDMA device has not loaded, which the role rdma_host loads. None where nothing tells."""
+    loaded = host.rdma["modules"] if host.rdma else None
+    if not host.rdma or loaded is None or not any(link["device"] for link in host.rdma["links"]):
+        return []
+    return [module for module in RDMA_MODULES if module not in loaded]
+
+
 def _check_rdma_modules(host: PlacedHost, facts: HostFacts, findings: Findings) -> None:
     """The device plugin ignores a NIC without its device files: the node then has 0 of the resource, and no message."""
-    loaded = host.rdma["modules"] if host.rdma else None
-    if not host.rdma or loaded is None:
-        return
-    missing = [module for module in RDMA_MODULES if module not in loaded]
-    if missing and any(link["device"] for link in host.rdma["links"]):
+    missing = missing_rdma_modules(host)
+    if missing:
         findings.warning(
             "rdma-modules",
             [host.name],

@@ -85,6 +85,24 @@ def test_what_the_proof_expects_is_not_what_the_role_sets(has, limit, expected, 
     assert word(changed(hosts, memlock="8388608", memlock_limit=limit, manage_kubernetes=managed)) == expected
 
 
+@pytest.mark.parametrize(
+    ("modules", "settings", "why"),
+    [
+        (["ib_uverbs"], {}, ["kernel modules ib_umad, rdma_ucm"]),
+        (["ib_uverbs"], {"manage_kubernetes": False}, ["kernel modules ib_umad, rdma_ucm"]),
+        (["ib_uverbs"], {"require_rdma": False}, []),
+        (["ib_uverbs"], {"networks": [], "require_rdma": False}, []),
+        (["ib_uverbs", "ib_umad", "rdma_ucm"], {}, []),
+        (None, {}, []),  # nothing tells
+    ],
+)
+def test_modules_that_site_loads_are_a_change(modules, settings, why):
+    """A node was untouched, and site loaded ib_umad on it."""
+    hosts = finished()
+    change(("rdma", "modules"), modules)(hosts, ["w2"])
+    assert changed(hosts, **settings)["hosts"]["w2"] == {"word": "change" if why else "untouched", "why": why}
+
+
 def test_nodes_of_others_are_neither_installed_nor_upgraded():
     hosts = finished()
     change(("host", "kubelet", "version"), "v1.35.6")(hosts, ["w1"])
@@ -168,6 +186,6 @@ def test_hardening_that_is_due_is_a_change():
     due = {"host": "cp1", "changes": ["kube-apiserver: profiling"], "kept": []}
     running = Running("cp1", "ab", hosts["cp1"]["host"]["cluster"])
     hardening = {**planned["hardening"], "due": [due]}
-    found = host_changes(placed, planned["hosts"], running, True, "1.36.3", "infinity", hardening)
+    found = host_changes(placed, planned["hosts"], running, True, "1.36.3", "infinity", hardening, True)
     assert found["cp1"] == {"word": "change", "why": ["kube-apiserver: profiling"]}
     assert found["w1"]["word"] == "untouched"
