@@ -86,6 +86,7 @@ class Seen:
     installation: t.Mapping[str, t.Any] = dataclasses.field(default_factory=dict)  # of Calico
     helm_binary: str = ""  # where the site has one itself
     crd_url: str = ""  # of IPUJobs
+    charts: t.Mapping[str, str] = dataclasses.field(default_factory=dict)  # names that the site has for charts
 
 
 def decide(settings: Settings, seen: Seen) -> t.Dict[str, t.Any]:
@@ -114,6 +115,7 @@ def decide(settings: Settings, seen: Seen) -> t.Dict[str, t.Any]:
         cni=settings.cni,
         calico=settings.calico_version,
         charts=charts_wanted(settings),
+        names={name: seen.charts.get(name) or seen.defaults[f"{name}_chart"] for name in CHARTS},
         login=seen.login,
         repository=seen.repository,
         installation=seen.installation,

@@ -23,7 +23,6 @@ KUBERNETES_VERSION = "fabric_kubernetes_version"
 MANY = 4  # sources without an answer that are told as one finding
 LISTED = 12
 KUBERNETES_IMAGES = "registry.k8s.io"
-CHARTS = {"gpu_operator": "gpu-operator", "ipu_operator": "ipu-operator", "whereabouts": "whereabouts-chart"}
 # Of an Installation of Calico: with them its images have other names.
 OTHER_NAMES = ("registry", "imagePath", "imagePrefix")
 
@@ -39,6 +38,7 @@ class Wanted:
     cni: str
     calico: str
     charts: t.Mapping[str, str]  # release by the name of its variable and of the key in fabric_mirror.charts
+    names: t.Mapping[str, str]  # of the charts, by the same keys
     login: bool  # whether the site logs in at fabric_mirror.registry
     repository: str  # of kubeadm's images; empty: upstream's
     installation: t.Mapping[str, object]  # of Calico, as the site has it
@@ -120,7 +120,7 @@ def _charts(wanted: Wanted) -> t.List[SourceQuestion]:
             "charts",
             f"fabric_mirror.charts.{name}",
             text_of(wanted.sources, "charts", name),
-            CHARTS.get(name) or name.replace("_", "-"),
+            wanted.names[name],
             release,
             f"fabric_{name}_version" if name != "whereabouts" else "",
         )

@@ -107,6 +107,16 @@ def test_the_charts_that_a_site_may_install_are_asked_for(
     ]
 
 
+def test_a_chart_that_has_another_name_in_the_mirror_of_a_site_is_asked_for_by_that() -> None:
+    """The plan was an error, as the mirror did not have upstream's name, until sources was allowed."""
+    seen = Seen(PATHS, DEFAULTS, "", "", charts={"network_operator": "site-network", "ipu_operator": ""})
+    asked = decide(defaults("fabric", "site"), seen)["questions"]["api"]
+    assert {each["variable"][21:]: each["name"] for each in asked if each["kind"] == "charts"} == {
+        "network_operator": "site-network",
+        "ipu_operator": "ipu-operator",
+    }
+
+
 def test_of_a_bundle_nothing_is_asked() -> None:
     assert site("/media", LISTED)["questions"] == {"hosts": [], "planes": [], "api": [], "controller": []}
 

@@ -39,6 +39,7 @@ WANTED = Wanted(
     cni="calico",
     calico="v3.32.1",
     charts=CHARTS,
+    names={"network_operator": "network-operator", "ipu_operator": "site-ipu"},
     login=False,
     repository="",
     installation={},
@@ -86,7 +87,7 @@ def test_who_speaks_to_the_api_asks_for_charts_and_helm() -> None:
         variable: (each["name"], each["version"]) for variable, each in found.items() if each["kind"] == "charts"
     } == {
         "fabric_mirror.charts.network_operator": ("network-operator", "26.7.1"),
-        "fabric_mirror.charts.ipu_operator": ("ipu-operator", "1.2.0"),
+        "fabric_mirror.charts.ipu_operator": ("site-ipu", "1.2.0"),  # under its own name in the mirror of a site
     }
     assert found["fabric_mirror.helm.url"]["path"] == "/site/bin/helm-v3.22.0-linux-amd64"
     assert asked("api", charts={}) == {}
