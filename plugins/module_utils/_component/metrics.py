@@ -11,6 +11,9 @@ import typing as t
 from .._common.result import FabricError
 from .._host.ipu_operator import METRICS_SERVICE, PROXY, WEBHOOK_SERVICE
 
+# Of metrics_sources, what needs no IPU operator; and what stands for its controller, whose metrics need no exporter.
+WITHOUT_IPUS = ("kube_state_metrics", "spiderpool")
+CONTROLLER = "ipu_operator"
 TOKEN_SECRET = "ipu-operator-metrics-token"  # its name, no secret
 
 
@@ -18,6 +21,8 @@ TOKEN_SECRET = "ipu-operator-metrics-token"  # its name, no secret
 class Settings:
     """Variables of the role, without its name before them."""
 
+    state: str
+    ipu: bool
     namespace: str
     service_account: str
     prometheus_operator: str  # auto, true or false
@@ -65,10 +70,13 @@ class Monitoring:
     server_name: str
     probes: t.Sequence[Target]
     files: t.Sequence[str]
+    sources: t.Sequence[str]  # of alerts, graphs and objects; with CONTROLLER where there is an IPU operator
 
 
 def decide(settings: Settings, seen: Seen) -> Monitoring:
-    """FabricError where an exporter is named that has no address."""
+    """FabricError where an exporter is named that has no address. A removal takes what IPUs had too."""
+    ipu = settings.ipu or settings.state == "absent"
+    sources = [each for each in settings.sources if ipu or each in WITHOUT_IPUS]
     operator = settings.prometheus_operator == "true"
     if settings.prometheus_operator == "auto":
         operator = "monitoring.coreos.com" in seen.api_groups
@@ -78,7 +86,9 @@ def decide(settings: Settings, seen: Seen) -> Monitoring:
     if settings.ca_file:
         token = "/var/run/secrets/kubernetes.io/serviceaccount/token"
     service = f"{METRICS_SERVICE}.{settings.ipu_operator_namespace}.svc"
-    files = {"json-exporter.yml": "json_exporter", "kube-state-metrics.yml": "ipujob_state"}
+    files = {"scrape.yml": CONTROLLER, "rules.yml": "", "json-exporter.yml": "json_exporter"}
+    files["kube-state-metrics.yml"] = "ipujob_state"
+    sources += [CONTROLLER] if ipu else []
     return Monitoring(
         prometheus_operator=operator,
         verified=verified,
@@ -88,12 +98,13 @@ def decide(settings: Settings, seen: Seen) -> Monitoring:
         token_file=settings.token_file or token,
         target=settings.target or f"{service}:8443",
         server_name=settings.server_name or service,
-        probes=probes(settings),
-        files=["scrape.yml", "rules.yml", *(name for name, source in files.items() if source in settings.sources)],
+        probes=probes(settings, sources),
+        files=[name for name, source in files.items() if not source or source in sources],
+        sources=sources,
     )
 
 
-def probes(settings: Settings) -> t.List[Target]:
+def probes(settings: Settings, sources: t.Sequence[str]) -> t.List[Target]:
     home = f"{settings.ipu_operator_namespace}.svc"
     stats = f"http://{PROXY}.{home}/stats"
     known = (
@@ -106,7 +117,7 @@ def probes(settings: Settings) -> t.List[Target]:
             f"{WEBHOOK_SERVICE}.{home}:443",
         ),
     )
-    named = [probe for probe in known if probe.source in settings.sources]
+    named = [probe for probe in known if probe.source in sources]
     lacking = [probe.source for probe in named if not probe.exporter]
     if lacking:
         raise FabricError(

@@ -92,6 +92,27 @@ def test_alerts_by_source(sources, expected):
     assert names(sources=sources) == expected
 
 
+@pytest.mark.parametrize("operator", ["true", "false"])
+@pytest.mark.parametrize("sources", [ALL, [], ["apiserver", "kube_state_metrics"]])
+def test_a_site_without_ipus_has_no_alerts_and_objects_of_their_operator(sources, operator):
+    """IpuOperatorDown was always on, and the binding and the ServiceMonitor went into a namespace that is not there."""
+    given = {"sources": sources, "ipu": False, "prometheus_operator": operator}
+    assert not [each for each in names(**given) if each.startswith("Ipu")]
+    assert not [panel["title"] for panel in panels(**given) if "IPU" in panel["title"] or "Webhook" in panel["title"]]
+    rules = "PrometheusRule" if operator == "true" else "ConfigMap"
+    found = objects(**given)
+    assert [o["kind"] for o in found] == [rules, "ConfigMap"]
+    assert {o["metadata"]["namespace"] for o in found} == {"monitoring"}
+    if operator == "false":
+        assert list(found[0]["data"]) == ["rules.yml"]
+    else:
+        assert isinstance(found[0]["spec"]["groups"], list)
+    with_ipus = objects(**{**given, "ipu": True})
+    assert [o["metadata"]["name"] for o in objects(**given, state="absent")] == [
+        o["metadata"]["name"] for o in with_ipus
+    ]
+
+
 @pytest.mark.parametrize("count", range(len(ALL) + 1))
 def test_no_expression_stands_on_an_exporter_that_is_not_there(count):
     for sources in map(list, itertools.combinations(ALL, count)):
