@@ -57,7 +57,7 @@ def decide(settings: Settings, seen: Seen) -> ClusterWish:
         doubtful.remove(first)
     may_begin = first in seen.run and (settings.allow_new_cluster or not doubtful)
     if seen.joins:
-        check_host(settings.version, seen.host, pick(NodeSeen, seen.node))
+        check_host(settings.version.lstrip("v"), seen.host, pick(NodeSeen, seen.node))
         if not members and not may_begin:
             refuse_cluster(settings, first, planes, doubtful)
     hosts = {*group, *seen.groups.get("kube_node", ())}

@@ -137,7 +137,7 @@ def cluster_configuration(settings: Settings, seen: Seen) -> hardening.ClusterCo
     own = {
         "apiVersion": KUBEADM,
         "kind": "ClusterConfiguration",
-        "kubernetesVersion": f"v{settings.version}",
+        "kubernetesVersion": f"v{settings.version.lstrip('v')}",
         "controlPlaneEndpoint": settings.control_plane_endpoint or f"{host}:6443",
         "networking": networking,
         **({"imageRepository": settings.image_repository} if settings.image_repository else {}),

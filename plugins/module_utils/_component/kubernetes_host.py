@@ -211,7 +211,7 @@ def runtime_packages(settings: Settings) -> t.List[str]:
 
 def kubernetes_packages(settings: Settings) -> t.List[t.Dict[str, str]]:
     versions = {
-        **dict.fromkeys(("kubelet", "kubeadm", "kubectl"), settings.version),
+        **dict.fromkeys(("kubelet", "kubeadm", "kubectl"), settings.version.lstrip("v")),
         "kubernetes-cni": settings.cni_plugins_version,
         **dict.fromkeys(runtime_packages(settings), settings.docker_version),
         "containerd.io": settings.containerd_version,
@@ -223,7 +223,7 @@ def repositories(settings: Settings, node: t.Optional[NodeInfo]) -> Data:
     """With the release of Kubernetes and of the host's system in their URLs; a bundle puts in its platforms'."""
     text = json.dumps(settings.apt)
     if node:
-        minor = ".".join(settings.version.split(".")[:2])
+        minor = ".".join(settings.version.lstrip("v").split(".")[:2])
         places = {"minor": minor, "distribution": node["distribution"], "release": node["release"]}
         for name, value in places.items():
             text = text.replace(f"{{{name}}}", value)

@@ -43,7 +43,7 @@ def node(name: str, membership: str) -> dict:
 def join(tmp_path):
     """Three workers join; those that are named fail."""
 
-    def run(*failing: str, check: bool = False) -> Ran:
+    def run(*failing: str, check: bool = False, **given: str) -> Ran:
         ground = Playground(tmp_path)
         ground.answer(
             kubernetes_node_info=[
@@ -60,7 +60,7 @@ def join(tmp_path):
             ],
         )
         (tmp_path / "admin.conf").write_text("")
-        settings = {"kubernetes_kubeconfig": str(tmp_path / "admin.conf")}
+        settings = {"kubernetes_kubeconfig": str(tmp_path / "admin.conf"), **given}
         return ground.play([PLAY], *["--check"] * check, groups=GROUPS, **settings)
 
     return run
@@ -75,3 +75,15 @@ def test_the_token_is_deleted_once_the_hosts_have_joined_or_failed(join, failing
     assert calls[1]["ttl"] == "30m0s30m"  # ten minutes for each worker; the control plane is a member
     assert calls[-1]["state"] == "absent"
     assert calls[-1]["discovery"] == DISCOVERY
+
+
+def test_a_release_with_its_v_is_that_release(join):
+    """The role on its own: the node was refused as one of another release, and apt looked for a package v1.36.3."""
+    ran = join(kubernetes_version="v1.36.3")
+    assert ran.code == 0, ran.output
+    asked = [call.options.get("version") for call in ran.calls if call.options.get("version")]
+    packages = [one["version"] for each in ran.options("apt_packages") for one in each["packages"] if one["version"]]
+    assert set(asked) == {"1.36.3"}
+    assert "1.36.3" in packages
+    assert not [version for version in packages if version.startswith("v")]
+    assert "/v1.36/deb/" in str(ran.options("apt_packages"))

@@ -67,6 +67,7 @@ def test_the_endpoint(settings: t.Any, endpoint: str) -> None:
 
 def test_a_site_wins_in_every_document() -> None:
     decided = documents(
+        version="v1.36.3",
         token_ttl="5m",
         image_repository="mirror.site/k8s",
         cluster_config={"networking": {"dnsDomain": "site"}},
