@@ -41,7 +41,7 @@ from ..module_utils._plan.record import (
 from ..module_utils._plan.recording import Recording, recorded
 from ..module_utils._plan.report import as_text, drift_text, next_steps
 from ..modules import fabric_plan
-from ..plugin_utils._artifacts import read_file, write_files
+from ..plugin_utils._artifacts import plan_text, read_file, write_files
 from ..plugin_utils._bundle import see_bundle
 from ..plugin_utils._collection import COLLECTION, collection_version
 from ..plugin_utils._controller_action import ControllerAction, argument_spec, plain
@@ -112,7 +112,7 @@ def made_now(now: str, site: str) -> Made:
 
 def plan_files(folder: str, plan: Plan, approved: str) -> t.Dict[str, str]:
     """The files of a plan by name, without that which was approved."""
-    texts = {PLAN: json.dumps(plan, indent=2) + "\n", "plan.html": plan_page(plan)}
+    texts = {PLAN: plan_text(plan), "plan.html": plan_page(plan)}
     if approved and os.path.realpath(approved) == os.path.realpath(os.path.join(folder, PLAN)):
         del texts[PLAN]
     return texts

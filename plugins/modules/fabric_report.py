@@ -16,8 +16,8 @@ description:
   - Runs on the controller, whatever host the task is for, so the reports are written there.
   - Writes C(report.json), C(report.html) (one file that loads nothing else) and C(junit.xml) to O(artifacts_dir).
     They are a log of this run, so writing them is no change. Check mode writes nothing.
-  - Keeps time, outcome and counts of the last 20 proofs of the whole site in C(history.json) beside them, which
-    C(report.html) shows.
+  - Keeps time, outcome and counts of the last 20 proofs of the whole site in C(history.json) beside them, and their
+    figures in C(baseline.json). C(report.html) shows both.
   - RDMA tests of pairs are shown as matrices, one for each network and test; clients are rows, servers are columns.
     A terminal gets the worst pairs where a matrix is too wide. C(report.json) has the figures under C(matrices), and
     what failures point to, a node, a path or all, under C(suspects) of each.
@@ -26,6 +26,7 @@ description:
   - Neither a failed nor an unproven check fails the module; see RV(outcome).
 author: ipu.fabric contributors (@ipu-fabric)
 requirements:
+  - cryptography
   - jmespath
   - netaddr
 extends_documentation_fragment:
@@ -114,6 +115,23 @@ options:
     type: list
     elements: dict
     default: []
+  baseline:
+    description:
+      - What to compare the proof with. Empty takes the last proofs of the whole site, which O(artifacts_dir) remembers.
+      - The path of a C(report.json) takes that proof. V(none) compares with nothing. V(accept) takes what is worse now
+        for what later proofs expect.
+      - A figure that is worse by more than it differed between earlier proofs, a check that passed and does not now,
+        and a node with other roles or networks are failures of the check C(regression).
+      - With O(before), nothing else is compared unless this is set.
+    type: str
+    default: ""
+  report_key:
+    description:
+      - Private key (RSA or EC, PEM, without a passphrase) on the controller that signs C(report.json), or none. The
+        signature is in C(report.json.sig).
+      - A key that others than its owner and its group may read is refused.
+    type: str
+    default: ""
   allow_unproven:
     description: Names of checks that the site accepts unproven. They count as V(accepted).
     type: list

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import tempfile
 import typing as t
@@ -31,6 +32,19 @@ def write_file(path: str, data: bytes, mode: int = 0o644) -> None:
     except BaseException:
         os.unlink(temporary)
         raise
+
+
+def plan_text(plan: t.Mapping[str, t.Any]) -> str:
+    """What plan.json has."""
+    return json.dumps(plan, indent=2) + "\n"
+
+
+def sign_file(path: str, signature: bytes) -> None:
+    """Write a signature. Without any, that of an earlier report goes: it does not fit."""
+    if signature:
+        write_file(path, signature)
+    else:
+        Path(path).unlink(missing_ok=True)
 
 
 def write_files(folder: str, texts: t.Mapping[str, str], variable: str) -> t.List[str]:

@@ -45,6 +45,8 @@ class Settings:
     ntp: t.Sequence[str]
     mirror: Sources
     observations: str
+    baseline: str
+    report_key: str
     kubernetes_version: str
     cni: str
     calico_version: str

@@ -73,3 +73,5 @@ class Head(t.NamedTuple):
     version: str  # of Kubernetes
     expect: t.Optional[t.Dict[str, object]] = None  # the Expect that it was compared with
     nodes: t.Sequence[str] = ()  # that were probed, if not all
+    groups: t.Optional[t.Dict[str, t.List[str]]] = None  # roles and networks of each node
+    digests: t.Optional[t.Dict[str, str]] = None  # SHA-256 of the plan, the probe and the inventory's groups

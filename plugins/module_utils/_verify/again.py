@@ -10,6 +10,7 @@ import typing as t
 
 from .._model.checks import Check
 from .._model.probe import Probe
+from .catalog import CHECK_TYPES
 from .pods import node_of
 
 VERIFY = "ansible-playbook -i inventory ipu.fabric.verify"
@@ -77,7 +78,10 @@ def repeat_command(checks: t.Sequence[Check]) -> str:
     """This check alone, on these nodes and their neighbours, or on all where it is about no node or about many."""
     nodes = nodes_at_fault(checks)
     some = {"verify_nodes": nodes} if 0 < len(nodes) <= MOST else {}
-    return f"{VERIFY} -e '{json.dumps({'verify_checks': sorted({check.check for check in checks}), **some})}'"
+    names = {check.subject if check.check == "regression" else check.check for check in checks}
+    if not names <= set(CHECK_TYPES):
+        return VERIFY  # a node that moved takes a whole proof
+    return f"{VERIFY} -e '{json.dumps({'verify_checks': sorted(names), **some})}'"
 
 
 def look_command(check: Check) -> str:

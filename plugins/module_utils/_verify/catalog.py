@@ -93,6 +93,12 @@ CHECK_TYPES: t.Dict[str, CheckType] = {
         "cluster",
         "Find out where the other image came from. Then correct fabric_image_digests, or delete the pods.",
     ),
+    "regression": CheckType(
+        "No worse than before",
+        "cluster",
+        "Find out what changed since: site, cables, switches, drivers, firmware. If it was meant, prove once with"
+        " `-e fabric_baseline=accept`: what is worse now is then what later proofs expect.",
+    ),
     "pod": CheckType(
         "Pod starts",
         "network",

@@ -24,6 +24,7 @@ from ...module_utils._plan.report import (
     why_left,
 )
 from ...module_utils._verify.again import live_object, look_command, repeat_command
+from ...module_utils._verify.baseline import EMPTY, Baseline
 from ...module_utils._verify.catalog import (
     ACCEPTED,
     AREAS,
@@ -42,6 +43,7 @@ from ...module_utils._verify.report import notes, place_text, seen_text, subject
 from . import heat
 from .address_bars import LEAST, bars
 from .html import render
+from .sparks import charts
 from .topology import ALONE, PADDING, topology
 from .versions import images, versions
 
@@ -284,11 +286,15 @@ def used_key(maps: t.Iterable[heat.Map]) -> t.List[t.Tuple[str, str]]:
 
 
 def report_page(
-    checks: t.Sequence[Check], head: Head, earlier: t.Sequence[Run] = (), probe: t.Optional[Probe] = None
+    checks: t.Sequence[Check],
+    head: Head,
+    earlier: t.Sequence[Run] = (),
+    probe: t.Optional[Probe] = None,
+    base: Baseline = EMPTY,
 ) -> str:
     """report.html: verdict, failures, what is unproven, heat maps, all other checks, and earlier runs.
 
-    probe: what was seen, for the objects of failed checks.
+    probe: what was seen, for the objects of failed checks; base: the figures of this proof and of earlier ones.
     """
     found = matrices(checks)
     networks, nodes = (
@@ -319,6 +325,7 @@ def report_page(
         key=used_key([*overview, *(each.map for each in shown if each.map)]),
         areas=[*area_rows(checks)],
         widest=WIDEST,
+        charts=charts(checks, base),
         history=[this_run(checks, head), *earlier] if earlier else [],
         statuses=STATUSES,
     )

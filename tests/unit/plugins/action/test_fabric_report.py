@@ -5,7 +5,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import subprocess
 import types
 import typing as t
 from pathlib import Path
@@ -14,7 +16,9 @@ import pytest
 from ansible.parsing.dataloader import DataLoader
 from ansible_collections.ipu.fabric.plugins.action import fabric_report
 from ansible_collections.ipu.fabric.plugins.module_utils._model.checks import Expect
+from ansible_collections.ipu.fabric.plugins.module_utils._verify import baseline
 from ansible_collections.ipu.fabric.plugins.module_utils._verify.catalog import CHECK_TYPES
+from ansible_collections.ipu.fabric.plugins.plugin_utils._artifacts import plan_text, write_files
 from ansible_collections.ipu.fabric.tests.unit.plugins.module_utils._verify import test_checks as fabrics
 
 PROBE = {"probed": False, "reason": "no cluster"}
@@ -35,6 +39,141 @@ def run(tmp_path: Path) -> t.Callable[..., t.Dict[str, t.Any]]:
         return plugin.run(task_vars={})
 
     return call
+
+
+@pytest.fixture
+def prove(run: t.Callable[..., t.Any], tmp_path: Path) -> t.Callable[..., t.Dict[str, t.Any]]:
+    """A proof of a site that is well, with this bandwidth; the reports are in tmp_path."""
+
+    def call(bandwidth: float = 97.8, **options: t.Any) -> t.Dict[str, t.Any]:
+        plan, probe = fabrics.plan(), fabrics.probe()
+        for network in plan["networks"]:
+            network["hosts"] = list(plan["hosts"])
+        probe["traffic"][1]["value"] = bandwidth
+        return run(**{"plan": plan, "probe": probe, "artifacts_dir": str(tmp_path), "ipu_partition": "p1", **options})
+
+    return call
+
+
+def of_regressions(done: t.Dict[str, t.Any]) -> t.List[t.Tuple[str, str, str]]:
+    return [(c["status"], c["subject"], c["seen"]) for c in done["checks"] if c["check"] == "regression"]
+
+
+def test_the_first_proof_says_that_there_is_no_baseline(prove: t.Callable[..., t.Any]) -> None:
+    first = prove()
+    assert first["outcome"] == "proved"
+    assert of_regressions(first) == [("skipped", "", baseline.NO_PROOF)]
+    assert "No worse than before" in first["table"]
+    assert [status for status, _subject, _seen in of_regressions(prove())] == ["passed"]
+
+
+def test_a_figure_and_a_check_that_got_worse_are_failures(prove: t.Callable[..., t.Any], tmp_path: Path) -> None:
+    for _run in range(4):
+        assert prove()["outcome"] == "proved"
+    done = prove(82.0)
+    assert (done["outcome"], done["failed_checks"]) == ("failed", 1)
+    assert of_regressions(done) == [("failed", "write_bandwidth", "82 Gb/s")]
+    page = (tmp_path / "report.html").read_text()
+    assert "Figures from run to run" in page
+    assert 'aria-label="97.8, 97.8, 97.8, 97.8, 82 Gb/s, oldest first"' in page
+    missing = fabrics.probe()
+    missing["traffic"][2]["missing"] = True
+    (lost,) = of_regressions(prove(probe=missing, allow_unproven=["rdma_counters"]))
+    assert lost[:2] == ("failed", "read_latency")
+    assert prove()["outcome"] == "proved"
+
+
+def test_a_partial_proof_is_no_baseline_and_is_not_compared_with_the_whole(
+    prove: t.Callable[..., t.Any], tmp_path: Path
+) -> None:
+    for _run in range(4):
+        prove()
+    before = (tmp_path / "baseline.json").read_text()
+    assert of_regressions(prove(nodes=["w1"])) == [("passed", "", "2 figures compared")]
+    assert of_regressions(prove(82.0, nodes=["w1"])) == [("failed", "write_bandwidth", "82 Gb/s")]
+    assert of_regressions(prove(checks=["mtu"])) == []
+    repeated = prove(82.0, checks=["write_bandwidth"])
+    assert (repeated["outcome"], repeated["failed_checks"]) == ("failed", 1)
+    assert "it compares other checks" in prove(checks=["regression"])["refusal"]
+    assert (tmp_path / "baseline.json").read_text() == before
+
+
+def test_a_site_says_what_to_compare_with(prove: t.Callable[..., t.Any], tmp_path: Path) -> None:
+    for _run in range(4):
+        prove()
+    (tmp_path / "golden.json").write_bytes((tmp_path / "report.json").read_bytes())
+    assert of_regressions(prove(82.0, baseline="none")) == [("skipped", "", baseline.SWITCHED_OFF)]
+    assert prove(82.0, baseline=str(tmp_path / "golden.json"))["outcome"] == "failed"
+    assert of_regressions(prove(82.0, baseline="accept")) == [("skipped", "", baseline.ACCEPTED_NOW)]
+    assert prove(82.0)["outcome"] == "proved"
+    missing = prove(baseline="old.json")
+    assert (missing["failed"], missing["error"]["seen"]) == (True, "no such file")
+
+
+def test_an_upgrade_compares_with_its_own_proof_only(prove: t.Callable[..., t.Any]) -> None:
+    for _run in range(4):
+        before = prove()["checks"]
+    done = prove(82.0, before=before)
+    assert (of_regressions(done), done["refusal"]) == ([], "")
+
+
+def test_the_report_says_what_was_proved_of_what(run: t.Callable[..., t.Any], tmp_path: Path) -> None:
+    plan = fabrics.plan()
+    write_files(str(tmp_path), {"plan.json": plan_text(plan), "probe.json": json.dumps(fabrics.probe())}, "")
+    run(plan=plan, probe=None, probe_file=str(tmp_path / "probe.json"), artifacts_dir=str(tmp_path))
+    digests = json.loads((tmp_path / "report.json").read_text())["digests"]
+    for name in ("plan", "probe"):
+        assert digests[name] == hashlib.sha256((tmp_path / f"{name}.json").read_bytes()).hexdigest()
+    assert digests["inventory"] == hashlib.sha256(b"{}").hexdigest()
+
+
+KINDS = {
+    "EC": ["-algorithm", "EC", "-pkeyopt", "ec_paramgen_curve:P-256"],
+    "RSA": ["-algorithm", "RSA", "-pkeyopt", "rsa_keygen_bits:2048"],
+}
+
+
+def make_key(path: Path, kind: str, *more: str) -> str:
+    arguments = KINDS.get(kind, ["-algorithm", kind])
+    subprocess.run(["openssl", "genpkey", *arguments, *more, "-out", path], check=True, capture_output=True)
+    path.chmod(0o640)
+    return str(path)
+
+
+@pytest.mark.parametrize("kind", list(KINDS))
+def test_openssl_verifies_the_signature(kind: str, prove: t.Callable[..., t.Any], tmp_path: Path) -> None:
+    key = make_key(tmp_path / "report.key", kind)
+    prove(report_key=key)
+    subprocess.run(["openssl", "pkey", "-in", key, "-pubout", "-out", tmp_path / "report.pub"], check=True)
+    verify = ["openssl", "dgst", "-sha256", "-verify", "report.pub", "-signature", "report.json.sig", "report.json"]
+    assert subprocess.run(verify, cwd=tmp_path, check=False, capture_output=True).stdout == b"Verified OK\n"
+    (tmp_path / "report.json").write_text((tmp_path / "report.json").read_text().replace("proved", "Proved"))
+    assert subprocess.run(verify, cwd=tmp_path, check=False, capture_output=True).returncode == 1
+    prove()
+    assert not (tmp_path / "report.json.sig").exists()  # it would be another report's
+
+
+@pytest.mark.parametrize(
+    ("make", "seen"),
+    [
+        (lambda key: key.chmod(0o644), "its mode is 0644"),
+        (lambda key: key.chmod(0o660), "its mode is 0660"),
+        (lambda key: key.write_text("nothing"), "it is no private key"),
+        (lambda key: key.unlink(), "No such file"),
+        (lambda key: make_key(key, "ED25519"), "neither RSA nor EC"),
+        (lambda key: make_key(key, "EC", "-aes256", "-pass", "pass:word"), "it has a passphrase"),
+    ],
+)
+def test_a_key_that_cannot_be_used_is_refused(
+    make: t.Callable[[Path], object], seen: str, prove: t.Callable[..., t.Any], tmp_path: Path
+) -> None:
+    key = tmp_path / "report.key"
+    make_key(key, "EC")
+    make(key)
+    refused = prove(report_key=str(key))
+    assert refused["failed"]
+    assert seen in refused["error"]["seen"]
+    assert not (tmp_path / "report.json").exists()
 
 
 def test_three_reports_are_written_and_that_is_no_change(run: t.Callable[..., t.Any], tmp_path: Path) -> None:
@@ -194,6 +333,8 @@ def test_every_expectation_of_a_site_is_an_option() -> None:
         "nodes",
         "checks",
         "before",
+        "baseline",
+        "report_key",
     }
 
 

@@ -12,10 +12,11 @@ import typing as t
 import pytest
 from ansible_collections.ipu.fabric.plugins.module_utils._common.findings import CHECKS
 from ansible_collections.ipu.fabric.plugins.module_utils._ipam import leaks, whereabouts
+from ansible_collections.ipu.fabric.plugins.module_utils._model.checks import Check, Head
 from ansible_collections.ipu.fabric.plugins.module_utils._model.settings import Kubeconfig, PlanFile
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.upgrade import plan_upgrade
+from ansible_collections.ipu.fabric.plugins.module_utils._verify import baseline, pod_manifests
 from ansible_collections.ipu.fabric.plugins.module_utils._verify import checks as verify_checks
-from ansible_collections.ipu.fabric.plugins.module_utils._verify import pod_manifests
 from ansible_collections.ipu.fabric.plugins.module_utils._verify.catalog import CHECK_TYPES
 from ansible_collections.ipu.fabric.tests.unit.fixtures import site as sites
 from ansible_collections.ipu.fabric.tests.unit.fixtures.paths import ROOT
@@ -325,6 +326,8 @@ FAULTS: t.Dict[str, Fault] = {
     "RDMA tests silently go over TCP, or over another RDMA device": Fault(
         probe={"traffic/1/moved/1": {"rdma": {"mlx5_0": {"requests": 0}}, "interfaces": {"net1": 10**11}}}
     ),
+    "a path got slower than it was in earlier proofs, and is fast enough still": Fault(probe={"traffic/2/value": 4.9}),
+    "a check that passed in earlier proofs cannot be made": Fault(probe={"traffic/2/missing": True}),
     "nvidia_peermem is not loaded, and GPUs copy through their host": Fault(
         probe={"pods/w1/root/gpu/modules": ["nvidia", "gdrdrv"]}
     ),
@@ -554,9 +557,17 @@ def proof_inputs(fault: Fault) -> t.Tuple[Facts, Facts]:
 
 def found_by_verify(fault: Fault) -> t.Set[str]:
     planned, probe = proof_inputs(fault)
-    return {
-        check.check for check in verify_checks.check_fabric(planned, probe, fabrics.EXPECT) if check.status == "failed"
-    }
+    checks = verify_checks.check_fabric(planned, probe, fabrics.EXPECT)
+    return {check.check for check in compared(checks, planned) if check.status == "failed"}
+
+
+def compared(checks: t.List[Check], planned: t.Any) -> t.List[Check]:
+    """With four good proofs before."""
+    good, base = verify_checks.check_fabric(fabrics.plan(), fabrics.probe(), fabrics.EXPECT), baseline.EMPTY
+    for number in range(4):
+        head = Head(f"2026-11-2{number}T16:00:00Z", 4.2, "", "", groups=baseline.groups_of(planned))
+        base = baseline.remember(base, head, good, baseline.as_they_are(good), False)
+    return baseline.compare(checks, baseline.groups_of(planned), base, base, set(), True).checks
 
 
 def test_a_good_site_and_a_good_fabric_report_nothing() -> None:

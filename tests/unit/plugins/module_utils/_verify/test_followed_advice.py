@@ -61,7 +61,7 @@ class Fabric(t.NamedTuple):
     expect: Expect = fabrics.EXPECT
 
     def checks(self) -> t.List[Check]:
-        return check_fabric(self.plan, self.probe, self.expect)  # type: ignore[arg-type]
+        return faults.compared(check_fabric(self.plan, self.probe, self.expect), self.plan)  # type: ignore[arg-type]
 
     def bad(self, check: str) -> t.List[Check]:
         return [each for each in self.checks() if each.check == check and each.status in ("failed", "unproven")]
@@ -132,6 +132,7 @@ NO_PEERMEM = {"pods/w1/root/gpu/modules": ["nvidia", "gdrdrv"]}
 NO_GDRDRV = {"pods/w1/root/gpu/modules": ["nvidia", "nvidia_peermem"]}
 CLOSED = {"pods/w1/root/gpu/driver": fabrics.CLOSED, "pods/w1/root/gpu/modules": ["nvidia"]}
 ROWS = [
+    Row("regression", of("a path got slower than it was in earlier proofs, and is fast enough still"), "cables"),
     # cluster
     Row("release", {"releases/0/status": "failed"}, "fabric"),
     Row("kinds", {"kinds": ["NicClusterPolicy", "MacvlanNetwork", "IPUJob"]}, "fabric"),

@@ -6,12 +6,15 @@
 from __future__ import annotations
 
 import html
+import itertools
+import re
 import typing as t
 from html.parser import HTMLParser
 
 import pytest
-from ansible_collections.ipu.fabric.plugins.module_utils._model.checks import Check, Expect, Head
+from ansible_collections.ipu.fabric.plugins.module_utils._model.checks import Check, Expect, Head, Place
 from ansible_collections.ipu.fabric.plugins.module_utils._model.probe import Probe
+from ansible_collections.ipu.fabric.plugins.module_utils._verify import baseline
 from ansible_collections.ipu.fabric.plugins.module_utils._verify.catalog import result, skip, unproven
 from ansible_collections.ipu.fabric.plugins.module_utils._verify.checks import check_fabric
 from ansible_collections.ipu.fabric.plugins.module_utils._verify.matrix import matrices
@@ -27,6 +30,7 @@ from ansible_collections.ipu.fabric.plugins.plugin_utils._render.pages import (
     squares,
     verdict,
 )
+from ansible_collections.ipu.fabric.plugins.plugin_utils._render.sparks import CHARTS, spark
 from ansible_collections.ipu.fabric.tests.bench import sites as bench
 from ansible_collections.ipu.fabric.tests.unit.fixtures import pages
 from ansible_collections.ipu.fabric.tests.unit.fixtures import site as sites
@@ -229,6 +233,39 @@ def test_large_reports_are_small() -> None:
 def test_as_many_results_as_a_person_reads_have_a_row_each() -> None:
     few = [PASSED._replace(node=f"w{i}") for i in range(ALIKE)]
     assert [row[3] for row in Page(report_page(few, HEAD)).tables[0][1:]] == [check.node for check in few]
+
+
+def test_figures_from_run_to_run_are_small_charts_of_which_a_page_takes_so_many() -> None:
+    """200 nodes with 8 rails, two figures of four pairs each, in twenty proofs: the worst ones are drawn."""
+    nodes, checks = [f"node-{number:03}" for number in range(200)], []
+    for rail, step, (place, a) in itertools.product(range(8), (1, 100), enumerate(nodes)):
+        where: Place = {"network": f"rail-{rail}", "pair": (a, nodes[(place + step) % len(nodes)])}
+        checks.append(result("write_bandwidth", True, "", "", value=390 + place / 100, unit="Gb/s", **where))
+        checks.append(result("read_latency", True, "", "", value=4.0, unit="us", **where))
+    base = baseline.EMPTY
+    for run in range(20):
+        base = baseline.remember(base, HEAD._replace(time=str(run)), checks, baseline.as_they_are(checks), False)
+    slow = checks[0]._replace(value=330.0)
+    verdict = baseline.compare([slow, *checks[1:]], {}, base, base, set(), whole=True)
+    text = report_page(verdict.checks, HEAD, (), None, baseline.remember(base, HEAD, checks, verdict, False))
+    assert len(baseline.to_json(base)) < 2_000_000
+    assert len(text) - len(report_page(verdict.checks, HEAD)) < 250_000
+    assert text.count("<svg") <= CHARTS
+    charts = text.partition("Figures from run to run")[2]
+    assert charts.count("<details open>") == 1  # that of the regression
+    assert "rail-0: ib_write_bw, Gb/s <span>400 figures, 1 worse" in charts
+    assert Page(text).open == []
+
+
+def test_a_chart_says_in_words_what_it_draws() -> None:
+    """A gap where the pair was not tested; noise is drawn flat."""
+    key = baseline.Key("write_bandwidth", "rail-0", "w1>w2")
+    drawn = spark(key, baseline.Series([390.0, None, 391.0, 390.0]), "Gb/s", False)
+    assert drawn.alternative == "390, 391, none, 390 Gb/s, oldest first"
+    assert drawn.path.count("M") == 2
+    heights = [float(y) for y in re.findall(r" ([\d.]+)", drawn.path)]
+    assert max(heights) - min(heights) < 1
+    assert (drawn.name, drawn.now, drawn.usual, drawn.change) == ("w1 → w2", "390", "390", "-0 %")
 
 
 def test_many_failures_are_cut_short_and_say_so() -> None:

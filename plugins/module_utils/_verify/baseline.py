@@ -1,0 +1,373 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A proof against earlier ones of the same site: checks that no longer pass, nodes that moved, worse figures. Pure."""
+
+from __future__ import annotations
+
+import json
+import math
+import statistics
+import typing as t
+
+from .._common.result import FabricError
+from .._common.text import natural, shorten_list
+from .._model.checks import Check, Head
+from .._model.plan import Plan
+from .._model.probe import Probe
+from .catalog import ACCEPTED, FAILED, PASSED, SKIPPED, result, skip
+from .checks import cleaned
+from .history import KEPT
+from .pods import devices_on
+
+NONE, ACCEPT = "none", "accept"  # words of fabric_baseline that are no path
+# Where nothing has changed, a figure is taken for a regression in one proof of 5,000, whatever the number of figures.
+FALSE_ALARMS = 0.0002
+ENOUGH = 3  # figures of a pair that have a spread of their own
+FEW = 10  # names in a line
+NO_PROOF = "no earlier proof of the whole site to compare with: this one is the first"
+SWITCHED_OFF = "fabric_baseline is none"
+OF_WHOLE = "it compares other checks: repeat those"
+ACCEPTED_NOW = "fabric_baseline is accept: later proofs are compared with this one"
+
+
+Groups = t.Mapping[str, t.Sequence[str]]  # roles and networks of each node
+
+
+class Noise(t.NamedTuple):
+    """How much a figure differs from proof to proof where nothing has changed."""
+
+    more_is_better: bool
+    least: float  # standard deviation of its logarithm, at least
+    software: float  # likewise, of software RDMA: a busy processor slows it at any time
+    step: float  # changes that are no greater say nothing, in the figure's unit
+
+
+NOISE = {
+    "write_bandwidth": Noise(True, 0.02, 0.35, 0),
+    "read_latency": Noise(False, 0.1, 0.35, 1),
+    "host_traffic": Noise(True, 0.02, 0.02, 0),
+}
+
+
+class Key(t.NamedTuple):
+    """What a check is about."""
+
+    check: str
+    network: str
+    place: str  # `node` or `client>server`, then a space and the subject where there is one
+
+    @property
+    def nodes(self) -> t.List[str]:
+        return [name for name in self.place.partition(" ")[0].split(">") if name]
+
+
+class Series(t.NamedTuple):
+    """A figure in the proofs that are kept, newest first."""
+
+    shown: t.List[t.Optional[float]]  # of each proof; None: not measured
+    good: t.Optional[t.List[float]] = None  # what to compare with, once there was a regression; else all of `shown`
+
+    @property
+    def usual(self) -> t.List[float]:
+        return [value for value in self.shown if value is not None] if self.good is None else self.good
+
+
+class Baseline(t.NamedTuple):
+    """What earlier proofs of the whole site said."""
+
+    times: t.List[str]  # UTC, ISO 8601; newest first
+    groups: t.Dict[str, t.List[str]]  # roles and networks of each node
+    passed: t.FrozenSet[Key]  # checks that did, and that were not accepted in another state since
+    figures: t.Dict[Key, Series]
+
+
+EMPTY = Baseline([], {}, frozenset(), {})
+
+
+def groups_of(plan: Plan) -> t.Dict[str, t.List[str]]:
+    """By node."""
+    return {host["node"]: sorted({*host["roles"], *host["links"]}) for host in plan.get("hosts", {}).values()}
+
+
+def key_of(check: t.Mapping[str, t.Any]) -> Key:
+    """Of what a report says of a check."""
+    place = ">".join(check.get("pair") or ()) or check.get("node") or ""
+    subject = check.get("subject") or ""
+    return Key(check["check"], check.get("network") or "", f"{place} {subject}" if subject else place)
+
+
+# Files
+
+
+def read_baseline(text: str) -> Baseline:
+    """EMPTY where the text is none."""
+    try:
+        data = json.loads(text)
+        passed = [Key(check, network, place) for check, network, place in unfolded(data["passed"])]
+        figures = {Key(*key): Series(one["shown"], one.get("good")) for *key, one in unfolded(data["figures"], True)}
+        return Baseline(data["times"], data["groups"], frozenset(passed), figures)
+    except (AttributeError, KeyError, TypeError, ValueError):
+        return EMPTY
+
+
+def unfolded(tree: t.Mapping[str, t.Any], with_value: bool = False) -> t.Iterator[t.Tuple[t.Any, ...]]:
+    for check, networks in tree.items():
+        for network, places in networks.items():
+            for place in places:
+                yield (check, network, place, places[place]) if with_value else (check, network, place)
+
+
+def to_json(base: Baseline) -> str:
+    passed: t.Dict[str, t.Dict[str, t.List[str]]] = {}
+    for key in sorted(base.passed):
+        passed.setdefault(key.check, {}).setdefault(key.network, []).append(key.place)
+    figures: t.Dict[str, t.Dict[str, t.Dict[str, t.Dict[str, object]]]] = {}
+    for key, series in sorted(base.figures.items()):
+        held = {} if series.good is None else {"good": series.good}
+        figures.setdefault(key.check, {}).setdefault(key.network, {})[key.place] = {"shown": series.shown, **held}
+    data = {"schema": 1, "times": base.times, "groups": base.groups, "passed": passed, "figures": figures}
+    return json.dumps(data, separators=(",", ":")) + "\n"
+
+
+def of_report(text: str, path: str) -> Baseline:
+    """That of one report.json, which the site has chosen. FabricError if it is none of a whole site."""
+    try:
+        report = json.loads(text)
+        checks, nodes = report["checks"], report["nodes"]
+        figures = {
+            key_of(check): Series([float(check["value"])])
+            for check in checks
+            if check["check"] in NOISE and check.get("value") is not None and check["status"] != FAILED
+        }
+        passed = frozenset(key_of(check) for check in checks if check["status"] == PASSED)
+        found = Baseline([report["time"]], report.get("groups") or {}, passed, figures)
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise FabricError(
+            "The baseline must be the report of an earlier proof.",
+            f"fabric_baseline, {path}",
+            "no such file" if not text else f"not a report.json of ipu.fabric: {error}",
+            "Name a report.json, or leave fabric_baseline out to compare with the last proofs.",
+            code="unusable-file",
+        ) from error
+    if nodes:
+        raise FabricError(
+            "The baseline must be the report of a proof of the whole site.",
+            f"fabric_baseline, {path}",
+            f"it is of {shorten_list(nodes, FEW)}",
+            "Name the report.json of a proof without verify_nodes.",
+            code="unusable-file",
+        )
+    return found
+
+
+# Figures
+
+
+class Limit(t.NamedTuple):
+    """Where a figure becomes a regression."""
+
+    usual: float  # median of the earlier ones
+    value: float
+
+
+def deviations(values: t.Sequence[float]) -> t.List[float]:
+    """Of logarithms from their median. The least is that of the median itself, and no sign of the spread."""
+    middle = math.log(statistics.median(values))
+    return sorted(abs(math.log(value) - middle) for value in values)[1:]
+
+
+def spread(found: t.Sequence[float]) -> float:
+    """The standard deviation that these deviations are of, whatever the outliers."""
+    return 1.4826 * statistics.median(found) if found else 0.0
+
+
+def limits(earlier: t.Mapping[Key, Series], kept: t.Mapping[Key, Series], soft: t.Set[Key]) -> t.Dict[Key, Limit]:
+    """What each figure may be, by how much it differed in the proofs that are kept, and others of its kind did.
+
+    earlier: what it is compared with, which need not be the same as what is kept.
+    """
+    usual = {key: [v for v in series.usual if v > 0] for key, series in earlier.items()}
+    usual = {key: values for key, values in usual.items() if values}
+    spreads = {key: [v for v in series.usual if v > 0] for key, series in kept.items() if key in usual}
+    own = {key: deviations(values) for key, values in spreads.items() if len(values) >= ENOUGH}
+    alike: t.Dict[t.Tuple[str, bool], t.List[float]] = {}
+    for key, found in own.items():
+        alike.setdefault((key.check, key in soft), []).extend(found)
+    common = {kind: spread(found) for kind, found in alike.items()}
+    factor = statistics.NormalDist().inv_cdf(1 - FALSE_ALARMS / max(1, len(usual)))
+    found_limits = {}
+    for key, values in usual.items():
+        noise, middle = NOISE[key.check], statistics.median(values)
+        least = noise.software if key in soft else noise.least
+        if key not in own:
+            if key in soft:
+                continue  # too few to know
+            least *= 2
+        deviation = max(spread(own.get(key, ())), common.get((key.check, key in soft), 0.0), least)
+        # The median of a few figures is not exact itself.
+        far = math.exp(factor * deviation * math.sqrt(1 + (math.pi / 2 if len(values) >= ENOUGH else 1) / len(values)))
+        if noise.more_is_better:
+            value = min(middle / far, middle - noise.step, *values)
+        else:
+            value = max(middle * far, middle + noise.step, *values)
+        found_limits[key] = Limit(middle, value)
+    return found_limits
+
+
+def is_worse(check: Check, limit: Limit) -> bool:
+    value = check.value or 0.0
+    return value < limit.value if NOISE[check.check].more_is_better else value > limit.value
+
+
+def software_figures(checks: t.Sequence[Check], probe: Probe) -> t.Set[Key]:
+    """Those of pairs with software RDMA."""
+    figures = [check for check in checks if check.pair and check.check in NOISE]
+    devices = {network: devices_on(probe["pods"], network) for network in {check.network for check in figures}}
+    soft = {(network, node) for network, each in devices.items() for node, device in each.items() if device.software}
+    return {key_of(c._asdict()) for c in figures if soft & {(c.network, node) for node in c.pair}}
+
+
+# Comparing
+
+
+class Verdict(t.NamedTuple):
+    """A proof against its baseline."""
+
+    checks: t.List[Check]  # all of the proof, with what is known of those that failed, and `regression`
+    worse: t.Set[Key]  # figures
+    lost: t.Set[Key]  # checks that passed
+
+
+def as_they_are(checks: t.Sequence[Check], reason: str = "") -> Verdict:
+    """Checks that are compared with nothing, and why where the report is to say so."""
+    return Verdict([*checks, *([skip("regression", reason)] if reason else [])], set(), set())
+
+
+def compare(
+    checks: t.Sequence[Check],
+    groups: Groups,
+    base: Baseline,
+    kept: Baseline,
+    soft: t.Set[Key],
+    whole: bool,
+) -> Verdict:
+    """Find the regressions.
+
+    base: what the proof is compared with; kept: earlier proofs, whose figures tell how much they differ by themselves.
+    whole: the proof is one of the site; of a partial one only figures are compared.
+    """
+    keyed = {key_of(check._asdict()): check for check in checks}
+    measured = {key: keyed[key] for key in base.figures if key in keyed and keyed[key].value is not None}
+    allowed = limits({key: base.figures[key] for key in measured}, kept.figures, soft)
+    worse = {key for key, limit in allowed.items() if is_worse(measured[key], limit)}
+    failed = {key for key, check in keyed.items() if check.status == FAILED}
+    lost: t.Set[Key] = set()
+    found = [figure_check(measured[key], allowed[key], base.figures[key]) for key in sorted(worse - failed)]
+    if whole:
+        moved = moved_nodes(base.groups, groups)
+        lost = lost_checks(keyed, base, groups, moved)
+        bad = {node for key in failed for node in key.nodes}  # what fails there explains what can't be tested
+        gone = gone_checks({key for key in lost - failed if not bad & set(key.nodes)}, keyed)
+        found = [*(moved_check(node, base, groups) for node in sorted(moved, key=natural)), *gone, *found]
+    elif not allowed:
+        return Verdict([*checks], worse, lost)
+    told = [
+        check._replace(seen=f"{check.seen}; earlier it {was(key, base, allowed)}")
+        if key in failed and (key in worse or key in base.passed)
+        else check
+        for key, check in ((key_of(check._asdict()), check) for check in checks)
+    ]
+    if not found:
+        number, last = len(base.times), base.times[0]
+        expected = f"no worse than in {number} proofs until {last}" if number > 1 else f"no worse than on {last}"
+        passed = f"{len(base.passed):,} checks and " if whole else ""
+        found = [result("regression", True, expected, f"{passed}{len(allowed):,} figures compared")]
+    return Verdict([*told, *map(cleaned, found)], worse, lost)
+
+
+def was(key: Key, base: Baseline, allowed: t.Mapping[Key, Limit]) -> str:
+    """What is known of a check that fails now."""
+    return " with ".join(
+        ["passed" if key in base.passed else "was made", *([f"{allowed[key].usual:.3g}"] if key in allowed else [])]
+    )
+
+
+def figure_check(check: Check, limit: Limit, earlier: Series) -> Check:
+    sign, number = ">=" if NOISE[check.check].more_is_better else "<=", len(earlier.usual)
+    expected = f"{sign} {limit.value:.3g} {check.unit}, usually {limit.usual:.3g} (earlier proofs: {number})"
+    found = result("regression", False, expected, f"{check.value:g} {check.unit}", subject=check.check)
+    return found._replace(network=check.network, pair=check.pair, node=check.node, value=check.value, unit=check.unit)
+
+
+def moved_nodes(then: Groups, now: Groups) -> t.Set[str]:
+    """Nodes in other groups, of those groups that there were and still are: a rail that all nodes lost is no move."""
+    common = {name for names in then.values() for name in names} & {name for names in now.values() for name in names}
+    return {node for node in then if node in now and common & set(then[node]) != common & set(now[node])}
+
+
+def moved_check(node: str, base: Baseline, groups: Groups) -> Check:
+    seen = ", ".join(groups[node])
+    return result("regression", False, ", ".join(base.groups[node]), seen, node=node, subject="groups")
+
+
+def lost_checks(keyed: t.Mapping[Key, Check], base: Baseline, groups: Groups, moved: t.Set[str]) -> t.Set[Key]:
+    """Those that passed and do not now. Which pairs are tested differs from proof to proof, but not whether a node is.
+
+    Of nodes and networks that the plan does not have any more nothing is lost, nor of nodes that moved, which says it
+    all.
+    """
+    gone = {name for names in base.groups.values() for name in names} - {n for names in groups.values() for n in names}
+    away = {node for node in base.groups if node not in groups} | moved
+    made = {
+        (key.check, key.network, node)
+        for key, check in keyed.items()
+        for node in key.nodes or [""]
+        if check.status != SKIPPED
+    }
+
+    def is_lost(key: Key) -> bool:
+        if key.network in gone or away & set(key.nodes):
+            return False
+        if key in keyed:
+            return keyed[key].status not in (PASSED, ACCEPTED)
+        return any((key.check, key.network, node) not in made for node in key.nodes or [""])
+
+    return {key for key in base.passed if is_lost(key)}
+
+
+def gone_checks(lost: t.Set[Key], keyed: t.Mapping[Key, Check]) -> t.List[Check]:
+    """One of each check, network and state."""
+    groups: t.Dict[t.Tuple[str, str, str], t.List[Key]] = {}
+    for key in sorted(lost):
+        check = keyed.get(key)
+        seen = f"{check.status}: {check.seen}" if check else "not made"
+        groups.setdefault((key.check, key.network, seen), []).append(key)
+    found = []
+    for (name, network, seen), keys in groups.items():
+        places = shorten_list([key.place.strip().replace(">", " -> ") for key in keys if key.place], FEW)
+        text = f"{seen} ({places})" if places else seen
+        found.append(result("regression", False, "passed, as in earlier proofs", text, network=network, subject=name))
+    return found
+
+
+def remember(base: Baseline, head: Head, checks: t.Sequence[Check], verdict: Verdict, accepted: bool) -> Baseline:
+    """The baseline of the next proof. Regressions stay what they are until they are repaired, or accepted."""
+    keyed = {key_of(check._asdict()): check for check in checks if check.check != "regression"}
+    passed = {key for key, check in keyed.items() if check.status == PASSED}
+    now = {key: check for key, check in keyed.items() if key.check in NOISE and check.value is not None}
+    figures = {}
+    for key in {*base.figures, *now}:
+        series, check = base.figures.get(key, Series([None] * len(base.times))), now.get(key)
+        value, good = check.value if check else None, series.good
+        if value is not None and key in verdict.worse and accepted:
+            good = [value]
+        elif check and (key in verdict.worse or check.status == FAILED):
+            good = series.usual
+        elif value is not None and good is not None:
+            good = [value, *good][:KEPT]
+        shown = [value, *series.shown][:KEPT]
+        if any(one is not None for one in shown):
+            figures[key] = Series(shown, good)
+    lost = set() if accepted else verdict.lost
+    return Baseline([head.time, *base.times][:KEPT], head.groups or {}, frozenset(passed | lost), figures)
