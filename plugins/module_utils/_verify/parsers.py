@@ -403,6 +403,19 @@ RDMA_COUNTERS = {
     "rx_write_requests": ("requests", 1),  # mlx5, at the end that answers
     "rx_read_requests": ("requests", 1),
 }
+
+
+def amount_text(amount: float, kind: str) -> str:
+    """Of bytes, packets or requests: `41 GB`, `12,345 packets`."""
+    if kind != "bytes":
+        return f"{amount:,.0f} {kind}"
+    for unit in ("B", "kB", "MB", "GB"):
+        if amount < 1000 or unit == "GB":
+            return f"{amount:,.3g} {unit}" if amount < 1000 else f"{amount:,.0f} {unit}"
+        amount /= 1000
+    return ""
+
+
 Counter = t.Tuple[str, str, str]  # device, port and name; an interface has no port
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from .counter_checks import LARGEST_MTU
 from .explain import own_gids
 from .look import Inside
-from .parsers import RDMA_COUNTERS
+from .parsers import RDMA_COUNTERS, amount_text
 
 SENT = ("port_xmit_data", "tx_bytes", "hw_tx_bytes_cnt", "sent_pkts", "rx_write_requests", "rx_read_requests")
 WRAPS = 2**32  # where requests of mlx5 begin again
@@ -104,20 +104,12 @@ def socket_ways(ranks: t.Sequence[Rank]) -> t.List[Way]:
     return list(found.values())
 
 
-def amount_text(amount: float) -> str:
-    for unit in ("B", "kB", "MB", "GB"):
-        if amount < 1000 or unit == "GB":
-            return f"{amount:.3g} {unit}" if amount < 1000 else f"{amount:,.0f} {unit}"
-        amount /= 1000
-    return ""
-
-
 def way_text(ways: t.Sequence[Way], what: str) -> str:
     """`41 GB over RDMA on mlx5_0, mlx5_1`: amounts of one kind, and the names that carried more than a little of it."""
     kind = max(ways, key=lambda way: way.largest).kind
     total = sum(way.amount for way in ways if way.kind == kind)
     names = sorted({way.name for way in ways if way.largest >= SIDE * max(each.largest for each in ways)})
-    return f"{amount_text(total) if kind == 'bytes' else f'{total:,} {kind}'} over {what} on {', '.join(names)}"
+    return f"{amount_text(total, kind)} over {what} on {', '.join(names)}"
 
 
 def verdict(ranks: t.Sequence[Rank]) -> JobRecord:
@@ -130,7 +122,7 @@ def verdict(ranks: t.Sequence[Rank]) -> JobRecord:
     by_rdma, by_tcp = (sum(way.largest for way in ways) for ways in (rdma, sockets))
     whole, note = by_rdma + by_tcp, notes(ranks, seen)
     if whole < LITTLE:
-        text = f"moved less than {amount_text(LITTLE)} over any network"
+        text = f"moved less than {amount_text(LITTLE, 'bytes')} over any network"
         return JobRecord("nothing", text, "", "A job of one node needs no network.", note, details)
     if by_tcp < SIDE * whole:
         return JobRecord("rdma", f"moved {way_text(rdma, 'RDMA')}", note=note, ranks=details)

@@ -11,7 +11,7 @@ import typing as t
 from ...module_utils._common.result import FabricError
 from ...module_utils._common.text import printable
 from ...module_utils._verify.counter_checks import LARGEST_MTU
-from ...module_utils._verify.parsers import RDMA_COUNTERS
+from ...module_utils._verify.parsers import RDMA_COUNTERS, amount_text
 from ...module_utils._verify.speed_checks import SAYS_NOTHING
 from ...module_utils._verify.telling import telling_line
 from .html import render
@@ -160,16 +160,6 @@ class Way(t.NamedTuple):
     transport: str
     state: str
     text: str
-
-
-def amount_text(amount: float, kind: str) -> str:
-    if kind != "bytes":
-        return f"{amount:,.0f} {kind}"
-    for unit in ("B", "kB", "MB", "GB"):
-        if amount < 1000 or unit == "GB":
-            return f"{amount:,.3g} {unit}" if amount < 1000 else f"{amount:,.0f} {unit}"
-        amount /= 1000
-    return ""
 
 
 def moved_by(transport: str, log: Log) -> t.List[Moved]:

@@ -27,6 +27,15 @@ ranks.Barrier()
 if ranks.Get_rank() == 0:
     print("net1 sent", sent() - before)
 """
+# 32 MiB in eight seconds: long enough to be looked at.
+SEND_ON = """
+import time
+from mpi4py import MPI
+ranks, block = MPI.COMM_WORLD, bytearray(4 << 20)
+for _turn in range(8):
+    ranks.Send(block, dest=1) if ranks.Get_rank() == 0 else ranks.Recv(block, source=0)
+    time.sleep(1)
+"""
 STATUS = "k8s.v1.cni.cncf.io/network-status"
 
 
@@ -134,6 +143,14 @@ def test_mpi_takes_the_network(mpi_operator: Bed) -> None:
     sent = re.search(r"net1 sent (\d+)", result.text)
     assert sent
     assert int(sent[1]) > 8 << 20
+
+
+def test_mpi_over_tcp_is_recorded(mpi_operator: Bed) -> None:
+    result = mpi(mpi_operator, example_program=["python3", "-c", SEND_ON], example_record=True)
+    assert result.code == 0
+    moved = mpi_operator.kubectl("get mpijob compare-tcp")["metadata"]["annotations"]["fabric.ipu/moved"]
+    assert re.fullmatch(r"moved [\d.]+ MB over TCP on net1: NCCL_IB_DISABLE is 1; UCX_TLS is tcp,sm,self", moved)
+    assert moved in result.shown
 
 
 @pytest.mark.parametrize(

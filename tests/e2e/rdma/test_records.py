@@ -1,0 +1,146 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a job and its pods say of themselves: over verbs, forced to TCP, and a pod that has all that RDMA needs."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ansible_collections.ipu.fabric.tests.e2e.bed import KUBECTL, Bed
+from ansible_collections.ipu.fabric.tests.e2e.rdma.conftest import Fabric
+from ansible_collections.ipu.fabric.tests.e2e.rdma.test_jobs import MPI_IMAGE, RDMA_IMAGE
+
+# Rank 0 sends for half a minute, so that it is looked at again and again under emulation too.
+PROGRAM = """
+import time
+from mpi4py import MPI
+ranks, block, end = MPI.COMM_WORLD, bytearray(1 << 18), time.monotonic() + 30
+goes_on = True
+while goes_on:
+    ranks.Send(block, dest=1) if ranks.Get_rank() == 0 else ranks.Recv(block, source=0)
+    goes_on = ranks.bcast(time.monotonic() < end)
+"""
+PLAY = """
+- hosts: localhost
+  connection: local
+  gather_facts: false
+  tasks:
+    - ipu.fabric.kube_apply:
+        kubeconfig: "{{ kubeconfig }}"
+        objects: ["{{ job | ipu.fabric.mpi_job }}"]
+    - ipu.fabric.kube_wait:
+        kubeconfig: "{{ kubeconfig }}"
+        job: {kind: MPIJob, name: "{{ job.name }}"}
+        patience: 60
+        timeout: 900
+      register: run
+    - ansible.builtin.copy:
+        content: "{{ run.record | to_json }}"
+        dest: "{{ record }}"
+        mode: "0644"
+"""
+
+
+@pytest.fixture(scope="module")
+def operator(proved_once: Fabric) -> Fabric:
+    assert proved_once.bed.play("workloads", fabric_metrics=False).code == 0
+    return proved_once
+
+
+@pytest.fixture(scope="module")
+def proved_once(fabric: Fabric, site: Any) -> Fabric:
+    assert site.code == 0
+    return fabric
+
+
+def record(bed: Bed, folder: Path, transport: str, **settings: Any) -> dict[str, Any]:
+    """The record of a job, which its annotation has too."""
+    job = {
+        "name": f"record-{transport}",
+        "image": MPI_IMAGE,
+        "command": ["python3", "-c", PROGRAM],
+        "transport": transport,
+        "network": "rdma-net",
+        "rdma_resource": "rdma/rdma_shared_device_a",
+        "user": 1000,
+        "one_per_node": True,
+        "record": True,
+        "env": {"UCX_UD_VERBS_ETH_DGID_CHECK": "n"},
+        **settings,
+    }
+    playbook, found = folder / "record.yml", folder / "record.json"
+    playbook.write_text(PLAY)
+    bed.on("cp1", f"{KUBECTL} delete mpijobs --all")
+    result = bed.play(str(playbook), job=job, kubeconfig=str(bed.artifacts / "admin.conf"), record=str(found))
+    assert result.code == 0
+    seen: dict[str, Any] = json.loads(found.read_text())
+    print(json.dumps(seen, indent=1))
+    annotations = bed.kubectl(f"get mpijob {job['name']}")["metadata"]["annotations"]
+    assert annotations["fabric.ipu/moved"] == seen["text"]
+    assert {rank["pod"] for rank in seen["ranks"]} == {f"{job['name']}-worker-{number}" for number in (0, 1)}
+    return seen
+
+
+def test_a_job_over_verbs(operator: Fabric, tmp_path: Path) -> None:
+    seen = record(operator.bed, tmp_path, "roce")
+    assert seen["verdict"] == "rdma"
+    assert re.fullmatch(r"moved [\d,]+ packets over RDMA on soft\d+(, soft\d+)?", seen["text"])
+    assert (seen["why"], seen["next"]) == ("", "")
+    for rank in seen["ranks"]:
+        assert re.fullmatch(r"soft\d+:1", rank["environment"]["UCX_NET_DEVICES"])
+        assert rank["gids"]
+
+
+def test_the_same_job_forced_to_tcp(operator: Fabric, tmp_path: Path) -> None:
+    seen = record(operator.bed, tmp_path, "tcp")
+    assert seen["verdict"] == "tcp"
+    assert re.match(r"moved [\d.,]+ [MG]B over TCP on net1: NCCL_IB_DISABLE is 1; UCX_TLS is tcp", seen["text"])
+    assert seen["next"]
+
+
+def test_a_job_that_has_the_device_and_does_not_take_it(operator: Fabric, tmp_path: Path) -> None:
+    env = {"UCX_TLS": "tcp,sm,self", "UCX_NET_DEVICES": "net1"}
+    seen = record(operator.bed, tmp_path, "roce", env=env)
+    assert seen["verdict"] == "tcp"
+    assert "UCX_TLS is tcp,sm,self" in seen["why"]
+    assert "no RDMA device" not in seen["why"]
+    assert all(rank["gids"] for rank in seen["ranks"])
+
+
+POD = """
+apiVersion: v1
+kind: Pod
+metadata: {name: explained, annotations: {k8s.v1.cni.cncf.io/networks: rdma-net}}
+spec:
+  terminationGracePeriodSeconds: 0
+  containers:
+    - name: main
+      image: %s
+      command: [sleep, "3600"]
+      securityContext: {capabilities: {add: [IPC_LOCK]}}
+      resources: {limits: {rdma/rdma_shared_device_a: 1}}
+"""
+
+
+@pytest.fixture
+def pod(proved_once: Fabric) -> Iterator[Bed]:
+    bed = proved_once.bed
+    bed.on("cp1", f"{KUBECTL} apply -f - <<'END'\n{POD % RDMA_IMAGE}\nEND")
+    try:
+        bed.on("cp1", f"{KUBECTL} wait --for=condition=Ready pod/explained --timeout=300s")
+        yield bed
+    finally:
+        bed.on("cp1", f"{KUBECTL} delete pod explained")
+
+
+def test_a_pod_that_has_all(pod: Bed) -> None:
+    result = pod.play("explain", pod="default/explained")
+    assert (result.code, result.changed()) == (0, {})
+    assert "Pod default/explained has all that RDMA needs" in result.shown
+    assert re.search(r"GID of 10\.5\.0\.\d+: soft\d+ port 1 index \d+, RoCE v2", result.shown)
