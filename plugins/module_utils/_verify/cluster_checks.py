@@ -36,12 +36,17 @@ def check_cluster(plan: Plan, probe: Probe, expect: Expect) -> t.Iterator[Check]
         yield result("node", node["ready"], "Ready", "Ready" if node["ready"] else node["reason"], node=name)
 
 
+def is_new(plan: Plan) -> bool:
+    """Whether the hosts were asked before there was a cluster, as in the run that builds it."""
+    return plan["cluster"].get("running", True) is None and not is_derived(plan)
+
+
 def check_certificates(plan: Plan) -> t.Iterator[Check]:
     """What the hosts reported when the plan was made, which is just before the proof."""
     hosts = plan.get("certificates", [])  # an older plan has none
     if not hosts:
         none = "kubeadm had made no certificates yet when the hosts were observed"
-        yield skip("certificates", NOT_ASKED if is_derived(plan) else none)
+        yield skip("certificates", NOT_ASKED if is_derived(plan) else none, later=is_new(plan))
     for host in hosts:
         texts = ((host["expired"], "expired"), (host["ending"], "to be renewed"))
         bad = "; ".join(f"{text}: {', '.join(names)}" for names, text in texts if names)
@@ -59,7 +64,7 @@ def check_cni_tokens(plan: Plan, probe: Probe) -> t.Iterator[Check]:
     hosts = plan["cni_token_ends"]["hosts"] if "cni_token_ends" in plan else []  # an older plan has none
     if not hosts:
         none = "no CNI plugin had a token on a host when the hosts were observed"
-        yield skip("cni_tokens", NOT_ASKED if is_derived(plan) else none)
+        yield skip("cni_tokens", NOT_ASKED if is_derived(plan) else none, later=is_new(plan))
     for host in hosts:
         texts = ((host["expired"], "has ended"), (host["ending"], "is about to end"))
         kept = [
@@ -74,7 +79,7 @@ def check_cni_tokens(plan: Plan, probe: Probe) -> t.Iterator[Check]:
 
 def check_kubelet_requests(plan: Plan, probe: Probe) -> t.Iterator[Check]:
     """One for the cluster: what is foreign has no node. Others' clusters have approvers of their own."""
-    if not plan.get("certificates", []):
+    if not plan.get("certificates", []) and not is_new(plan):
         none = "kubeadm had made no certificates yet when the hosts were observed"
         yield skip("kubelet_requests", NOT_ASKED if is_derived(plan) else none)
         return

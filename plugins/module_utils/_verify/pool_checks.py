@@ -60,9 +60,10 @@ def subnet_checks(
     if not mine and network["ipam"].get("type") == "nv-ipam":
         yield result("ip_pool", False, f"an IPPool of {cidr}", "there is none", network=network["name"])
     elif not mine:
+        poolless = network["ipam"].get("type") in WITHOUT_POOL
         kept = f"{network['ipam'].get('type')} keeps no pool in the API"
         none = f"there is no pool of {cidr} before the first address is given out"
-        yield skip("ip_pool", kept if network["ipam"].get("type") in WITHOUT_POOL else none, network=network["name"])
+        yield skip("ip_pool", kept if poolless else none, network=network["name"], later=not poolless)
 
 
 def counts(pool: AddressPool, ipam: str) -> bool:
