@@ -14,7 +14,7 @@ import typing as t
 from ..module_utils._common.result import FabricError
 from ..module_utils._model.checks import Check, Expect, Head
 from ..module_utils._model.probe import Probe
-from ..module_utils._verify import baseline, history, narrow, report
+from ..module_utils._verify import admission, baseline, history, narrow, report
 from ..module_utils._verify.catalog import FAILED, PASSED
 from ..module_utils._verify.checks import check_fabric, counts, outcome, summary
 from ..module_utils._verify.speed_checks import read_limit
@@ -127,7 +127,8 @@ class ActionModule(ControllerAction):
         verdict = judge(narrow.only_checks(narrow.about_nodes(every, nodes), only), probe, head, kept, options)
         checks = verdict.checks
         worse = narrow.regressions(checks, before) if before and probe["probed"] else []
-        reports = []
+        said = admission.verdicts(checks, nodes) if probe["probed"] and not only else {}
+        reports, texts = [], {}
         if place and not (only or self._task.check_mode):
             texts = {name: render(checks, head) for name, render in FILES.items()}
             earlier = history.read_history(read_file(os.path.join(place, HISTORY)))
@@ -154,4 +155,7 @@ class ActionModule(ControllerAction):
             if before
             else report.refusal(checks, reports, only if probe["probed"] else ()),
             "reports": reports,
+            "time": head.time,
+            "sha256": digest(texts[REPORT]) if texts else "",
+            "proofs": [{"name": name, **each._asdict()} for name, each in said.items()],
         }

@@ -6,6 +6,8 @@ from __future__ import annotations
 
 import typing as t
 
+from ..module_utils._common.admission import ENFORCE, TAINT
+
 if t.TYPE_CHECKING:
     from ..module_utils._model.plan import Plan
 
@@ -14,8 +16,8 @@ name: plan_nodes
 short_description: What a plan says of hosts, by node name, and of charts
 version_added: 0.1.0
 description:
-  - Gives the nodes with RDMA NICs, the addresses of all nodes, the V-IPU controllers with the nodes that each serves,
-    and the digests of charts.
+  - Gives the nodes with RDMA NICs, the addresses of all nodes, the taints that they join with, the V-IPU controllers
+    with the nodes that each serves, and the digests of charts.
 author: ipu.fabric contributors (@ipu-fabric)
 options:
   _input:
@@ -33,8 +35,8 @@ EXAMPLES = r"""
 RETURN = r"""
 _value:
   description:
-    - C(rdma), a list of node names, C(addresses), lists by node name, C(vipu_controllers), each with C(host), C(port),
-      C(label) and C(nodes), and C(chart_sha256), by the chart's name.
+    - C(rdma), a list of node names, C(addresses) and C(taints), lists by node name, C(vipu_controllers), each with
+      C(host), C(port), C(label) and C(nodes), and C(chart_sha256), by the chart's name.
   type: dict
 """
 
@@ -53,8 +55,12 @@ def plan_nodes(plan: Plan) -> t.Dict[str, t.Any]:
         for controller in plan["vipu"]["controllers"]
     ]
     sources = [(source["name"].split(), source["sha256"]) for source in plan.get("sources", [])]
+    closes = plan.get("admission", {}).get("mode") == ENFORCE
+    # A control plane that runs no pods and has no NIC of the fabric is not proved.
+    proved = [host["node"] for host in hosts.values() if host["links"] or {"worker", "ipu"} & set(host["roles"])]
     return {
         "rdma": rdma,
+        "taints": {node: [TAINT] for node in proved if closes},
         "addresses": {host["node"]: host["address"].split(",") for host in hosts.values()},
         "vipu_controllers": controllers,
         "chart_sha256": {words[1]: sha256 for words, sha256 in sources if words[0] == "chart"},

@@ -213,6 +213,15 @@ options:
     description: Days before the end of a certificate of the cluster from which on the plan warns of it.
     type: int
     default: 30
+  admission:
+    description: Whether nodes that are not proved are marked, or closed to new pods.
+    type: str
+    choices: ["off", warn, enforce]
+    default: "off"
+  max_unproved:
+    description: How many nodes failed proofs may close, a number or a percentage.
+    type: raw
+    default: 10%
   hardening:
     description: How the control plane is hardened, V(none), V(baseline) or V(cis).
     type: str
@@ -397,6 +406,9 @@ plan:
           of V(cri_dockerd), and V(kubelet_feature_gates) that the runtime needs.
         - V(virtual_address) has the V(address), V(router_id) and V(members) of keepalived, null without one.
       type: dict
+    admission:
+      description: V(mode) and V(max_unproved). Missing where O(admission) is V(off).
+      type: dict
     hardening:
       description:
         - The V(level) of O(hardening), its V(settings) for the control plane, and V(due), the control planes that do
@@ -408,6 +420,7 @@ plan:
         - For each host V(node), V(address), V(roles), and V(links) by the name of the network.
         - A link has V(netdev), V(pci), V(mac), V(driver), V(kind), V(lower), V(device), V(mtu), V(rdma_netdevs),
           V(address), V(prefix), V(addresses) of all families, and V(altname), an alternative name that the NIC gets.
+        - V(firmware) of its RDMA device, where that is known.
         - V(rate_gbps) of its port and V(pcie_gbps) of its PCIe link are in Gb/s, or null where they are not known.
       type: dict
     vipu:

@@ -239,6 +239,34 @@ refusal:
   returned: success
   type: str
   sample: ""
+proofs:
+  description:
+    - What this proof says of each node that it has tested, for M(ipu.fabric.node_admission). Empty with O(checks).
+    - A failed pair of nodes is the fault of the node that it points to. Checks of the cluster count for no node.
+  returned: success
+  type: list
+  elements: dict
+  contains:
+    name:
+      description: Name of the node.
+      type: str
+    status:
+      description: V(True), V(False), or V(Unknown) where it could not be tested, or a failed path points to no node.
+      type: str
+    reason:
+      description: V(Proved), V(CheckFailed), V(PathFailed), V(PathUnclear) or V(Unproven).
+      type: str
+    message:
+      description: What was seen, and the next step.
+      type: str
+time:
+  description: When the report was made, UTC in ISO 8601.
+  returned: success
+  type: str
+sha256:
+  description: SHA-256 of C(report.json); empty where none was written.
+  returned: success
+  type: str
 reports:
   description: The files that were written.
   returned: success

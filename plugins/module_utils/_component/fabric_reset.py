@@ -8,11 +8,13 @@ from __future__ import annotations
 import dataclasses
 import typing as t
 
+from .._common.text import shorten_list
 from .._model.observation import Observations
 from .._model.operators import IpuFacts
 from .._plan.cluster_identity import is_bare, observed
 from .settings import NoSettings as Settings
 
+NAMES = 8  # of nodes, in one line
 REQUEST = "fabric"  # of fabric_reset
 MPI_OPERATOR = "the MPI operator (ipu.fabric.workloads -e mpi_operator_state=absent -e fabric_metrics=false removes it)"
 HOSTS_TOO = "-e fabric_reset=cluster shows what is left on the hosts."
@@ -38,6 +40,7 @@ class Seen:
     network_operator: Stack = dataclasses.field(default_factory=Stack)
     spiderpool: Stack = dataclasses.field(default_factory=Stack)
     own: t.Sequence[str] = ()  # NAMESPACE/NAME of the operators and of whereabouts that are ours
+    marked: t.Sequence[str] = ()  # nodes with a condition, a record or a taint of the proof
     whereabouts: t.Sequence[str] = ()
     whereabouts_networks: t.Sequence[str] = ()  # of others
     gpu_operators: t.Sequence[str] = ()  # none where the site has no GPUs, likewise the next two
@@ -64,7 +67,7 @@ def decide(settings: Settings, seen: Seen) -> FabricReset:
     users = [*stack_list(seen, "pods"), *seen.gpu_pods, *(seen.ipu["jobs"] if seen.ipu else [])]
     kept = whereabouts_stays(seen)
     stays = [*stack_list(seen, "needed_by"), *kept, *found["stays on purpose"]]
-    left = [*found["objects"], *found["operators"], *found["GPU operators"], *users]
+    left = [*found["objects"], *seen.marked, *found["operators"], *found["GPU operators"], *users]
     nothing = f"Nothing of this fabric is left in the cluster{but(stays)}. {HOSTS_TOO if seen.removes_cluster else ''}"
     refusal = ""
     if asked and users and not seen.force:
@@ -132,6 +135,7 @@ def found_in(seen: Seen) -> t.Dict[str, t.List[str]]:
         "network operator stays for": [*seen.network_operator.get("needed_by", ())],
         "Spiderpool stays for": [*seen.spiderpool.get("needed_by", ())],
         "whereabouts stays for": whereabouts_stays(seen),
+        "nodes marked by the proof": [shorten_list(seen.marked, NAMES)] if seen.marked else [],
         "stays on purpose": [what for what, there in stays.items() if there],
         "pods on the networks": stack_list(seen, "pods"),
         "pods with GPUs": [*seen.gpu_pods],

@@ -9,6 +9,7 @@ import base64
 import dataclasses
 import typing as t
 
+from .._common.admission import ENFORCE, nfd_tolerations, with_unproved
 from .._common.result import FabricError
 from .._kube.merge_values import merge_values
 from .._kube.query import Object
@@ -38,6 +39,7 @@ REPOSITORIES = {
     "gdrcopy": "nvidia/cloud-native",
     "ccManager": "nvidia/cloud-native",
 }
+GPU_TOLERATION = {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}  # the chart's own
 # The driver's manager runs in the driver's pods.
 WITHOUT_SECRETS = ("driver.manager",)
 
@@ -64,6 +66,7 @@ class Settings(ChartSettings):
     license_gridd_conf: str
     license_nls: bool
     nfd: bool
+    admission: str
     registry: str
     image_pull_secrets: t.Sequence[str]
     require_gpus: bool
@@ -232,8 +235,11 @@ def chart_values(settings: Settings, nfd: bool) -> Values:
         driver["licensingConfig"] = {"secretName": settings.license_name, "nlsEnabled": settings.license_nls}
     places = {"CONTAINERD_CONFIG": settings.containerd_config, "CONTAINERD_SOCKET": settings.containerd_socket}
     env = {**{name: path for name, path in places.items() if path}, **settings.toolkit_env}
+    tolerated = {"daemonsets": {"tolerations": with_unproved(settings.admission, [GPU_TOLERATION])}}
     own: Values = {
         "nfd": {"enabled": nfd},
+        **(nfd_tolerations(settings.admission) if nfd else {}),
+        **(tolerated if settings.admission == ENFORCE else {}),
         "operator": {"upgradeCRD": False},  # helm_release applies the definitions: no hook has to run for them
         "driver": driver,
         "gdrcopy": {"enabled": settings.gdrcopy},

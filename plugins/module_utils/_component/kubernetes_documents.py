@@ -16,6 +16,7 @@ from .._kube.merge_values import merge_values
 from .._kube.query import Object
 from .._kubeadm import hardening
 from .._model.wish import DocumentsWish, NodeSeen
+from .kubernetes_cluster import TAINT
 from .kubernetes_encryption import KeysSeen, plan_keys
 from .kubernetes_hardening import ENCRYPTION, Level, harden
 from .kubernetes_kubelet import Settings as KubeletSettings
@@ -42,6 +43,7 @@ class Settings(Level, KubeletSettings):
     kubeadm_timeouts: Object
     ignore_preflight_errors: t.Sequence[str]
     token_ttl: str
+    taints: t.Sequence[Object]
     backup: Object
 
 
@@ -115,8 +117,16 @@ def registration(settings: Settings, seen: Seen, node: NodeSeen) -> Object:
         "imagePullSerial": False,
         "ignorePreflightErrors": [*ignored_errors(settings.cgroup_v1, settings.ignore_preflight_errors), *restored],
         "kubeletExtraArgs": [{"name": name, "value": value} for name, value in arguments.items()],
-        **({"taints": []} if seen.control_plane and seen.cluster["schedulable"] else {}),
+        **taints(settings, seen),
     }
+
+
+def taints(settings: Settings, seen: Seen) -> Object:
+    """Where the key is missing, kubeadm keeps pods off a control plane."""
+    own = [] if seen.cluster["is_first"] else list(settings.taints)
+    if not seen.control_plane or seen.cluster["schedulable"]:
+        return {"taints": own} if own or seen.control_plane else {}
+    return {"taints": [{"key": TAINT, "effect": "NoSchedule"}, *own]} if own else {}
 
 
 def join_documents(settings: Settings, seen: Seen, node: NodeSeen, registered: Object) -> t.List[Object]:

@@ -9,6 +9,7 @@ import dataclasses
 import json
 import typing as t
 
+from .._common.admission import nfd_tolerations, with_unproved
 from .._common.result import FabricError
 from .._kube.merge_values import merge_values
 from .._kube.query import Object
@@ -65,6 +66,7 @@ class Settings(ChartSettings):
     image_pull_secrets: t.Sequence[str]
     node_affinity: Object
     tolerations: t.Sequence[Object]
+    admission: str
     ofed_driver: Object
     rdma_nodes: t.Sequence[str]
     nfd: bool
@@ -296,8 +298,9 @@ def policy_spec(settings: Settings) -> Object:
         spec["rdmaSharedDevicePlugin"] = component(images["rdmaSharedDevicePlugin"], secrets, config=config)
     if settings.ofed_driver:
         spec["ofedDriver"] = ofed_driver(release, settings.ofed_driver, secrets)
-    if settings.tolerations and can["tolerations"]:
-        spec["tolerations"] = list(settings.tolerations)
+    tolerations = with_unproved(settings.admission, settings.tolerations)
+    if tolerations and can["tolerations"]:
+        spec["tolerations"] = tolerations
     if settings.node_affinity:
         spec["nodeAffinity"] = dict(settings.node_affinity)
     return spec
@@ -379,6 +382,8 @@ def chart_values(settings: Settings, nfd: bool) -> Object:
         values["operator"] = operator
     if settings.image_pull_secrets:
         values["imagePullSecrets"] = list(settings.image_pull_secrets)
+    if nfd:
+        values.update(nfd_tolerations(settings.admission))
     return merge_values(values, settings.values)
 
 

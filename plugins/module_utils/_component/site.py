@@ -10,6 +10,7 @@ import json
 import posixpath
 import typing as t
 
+from .._common.admission import at_most
 from .._common.result import FabricError
 from .._kube.merge_values import merge_values
 from .._model.stacks import STACKS
@@ -40,6 +41,8 @@ class Settings:
     ipu: bool
     gpu: bool
     upgrade_batch: t.Union[int, str]
+    admission: str
+    max_unproved: t.Union[int, str]
     prune_networks: bool
     require_rdma: bool
     ntp: t.Sequence[str]
@@ -101,6 +104,7 @@ def decide(settings: Settings, seen: Seen) -> t.Dict[str, t.Any]:
             "Leave fabric_observations out, or run ipu.fabric.plan with it.",
             code="invalid-input",
         )
+    at_most(settings.max_unproved, 1)
     is_local = settings.api_host in ("localhost", "127.0.0.1")
     upstream = upstream_sources(seen.defaults, settings.mirror)
     at_api = seen.bundle if is_local else f"{AT_API}/bundle"

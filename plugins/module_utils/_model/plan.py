@@ -135,7 +135,11 @@ class Cluster(t.TypedDict):
     running: t.Optional[RunningCluster]  # null: no control plane has a cluster, or none answered
 
 
-class PlannedLink(Address):
+class _PlannedLinkOptional(Address, total=False):
+    firmware: str  # of the RDMA device; missing where it is not known
+
+
+class PlannedLink(_PlannedLinkOptional):
     """The NIC of one host on one fabric network; address and prefix are those of the network's first family.
 
     A NIC may have none in a subnet that the site states: then they are empty and 0.
@@ -478,11 +482,19 @@ class NotProved(t.TypedDict):
     next: str  # what to do about it; empty: nothing is needed
 
 
-class _AnyCluster(t.TypedDict, total=False):
+class Admission(t.TypedDict):
+    """Which nodes take new pods."""
+
+    mode: str  # warn: all, enforce: those that are proved
+    max_unproved: str  # how many of the others a failed proof may close: a count or a percentage
+
+
+class _PlanOptional(t.TypedDict, total=False):
     not_proved: t.List[NotProved]  # only in a plan that the playbook prove_cluster derived: no host was asked for it
+    admission: Admission  # missing where it is off
 
 
-class Plan(_AnyCluster):
+class Plan(_PlanOptional):
     """The whole plan."""
 
     schema: int  # version of this structure

@@ -66,8 +66,17 @@ def decisions(plan: Content) -> t.Dict[str, object]:
         if key in found:
             found[key] = without(found[key], seen)
     if hosts_of(found):
-        found["hosts"] = {name: without(host, "gpus") for name, host in hosts_of(found).items()}
+        found["hosts"] = {name: decided_of(host) for name, host in hosts_of(found).items()}
     return found
+
+
+def decided_of(host: object) -> object:
+    """A host without what was only seen of it: GPUs, and the firmware of its NICs."""
+    kept = without(host, "gpus")
+    links = kept.get("links") if isinstance(kept, dict) else None
+    if not isinstance(kept, dict) or not isinstance(links, dict):
+        return kept
+    return {**kept, "links": {name: without(link, "firmware") for name, link in links.items()}}
 
 
 def hosts_of(plan: Content) -> Content:

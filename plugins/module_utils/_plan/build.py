@@ -232,6 +232,8 @@ def build_plan(settings: Settings, observations: Observations, today: str, recor
         "drift_time": "",
         "findings": [],
     }
+    if settings.admission != "off":
+        plan["admission"] = {"mode": settings.admission, "max_unproved": str(settings.max_unproved)}
     check_approved(settings.plan_file, plan, findings)
     found = fold_networks(findings.as_list(), [(one["name"], *filter(None, [one["resource"]])) for one in networks])
     return {**plan, "findings": found, "summary": summarize(changes, found, None, 0)}

@@ -110,7 +110,7 @@ def planned_link(link: HostLink, master: str) -> PlannedLink:
     """What the plan keeps. The altname stays in it when the NIC has it already: the next plan is the same."""
     nic = link.nic
     pcie = nic.get("pcie")  # missing in an observation that an earlier release kept
-    return {
+    planned: PlannedLink = {
         "netdev": nic["netdev"],
         "altname": "" if nic["netdev"] == master else master,
         "pci": nic["pci"],
@@ -127,6 +127,9 @@ def planned_link(link: HostLink, master: str) -> PlannedLink:
         "prefix": link.addresses[0]["prefix"] if link.addresses else 0,
         "addresses": link.addresses,
     }
+    if nic.get("firmware"):
+        planned["firmware"] = nic["firmware"]
+    return planned
 
 
 def _members(network: NetworkSpec, hosts: Hosts, findings: Findings) -> t.List[PlacedHost]:

@@ -13,6 +13,7 @@ import shlex
 import textwrap
 import typing as t
 
+from .._common.admission import ENFORCE
 from .._common.text import printable, shorten_list
 from .._model.plan import (
     HOST,
@@ -145,6 +146,10 @@ def _decisions(plan: Plan) -> t.List[t.Tuple[str, str]]:
         lines.append(("", f"there already: Kubernetes {cluster['running']['version']}, {networks}{operators}"))
     if plan["hardening"]:
         lines += _hardening_facts(plan["hardening"])
+    admission = plan.get("admission")
+    if admission:
+        closes = f", closes at most {admission['max_unproved']} for failed proofs"
+        lines.append(("Admission", f"{admission['mode']}{closes if admission['mode'] == ENFORCE else ''}"))
     for controller in plan["vipu"]["controllers"]:
         at = f"{controller['address']}:{controller['port']} ({controller['label']})"
         lines.append(

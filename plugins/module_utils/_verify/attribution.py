@@ -22,15 +22,17 @@ class Blame(t.NamedTuple):
     nodes: t.Dict[str, str]  # to the side of the node: `as client`, `as server`, or empty for both
     paths: t.List[Pair]
 
+    def guilty(self, pair: Pair) -> t.List[str]:
+        """The bad nodes of a bad pair, those that have a part in it; none: it is a path, or all are bad."""
+        sides = {pair[0]: "as server", pair[1]: "as client"}  # the side that has no part in this pair
+        return [node for node in pair if self.nodes.get(node, sides[node]) != sides[node]]
+
     def of(self, pair: Pair) -> str:
         """What a bad pair points to: `all`, `path`, or the names of its bad nodes."""
         if self.everything:
             return "all"
-        sides = {pair[0]: "as server", pair[1]: "as client"}  # the side that has no part in this pair
-        guilty = [
-            f"{node} {self.nodes[node]}".strip() for node in pair if self.nodes.get(node, sides[node]) != sides[node]
-        ]
-        return f"node {' and '.join(guilty)}" if guilty else "path"
+        names = [f"{node} {self.nodes[node]}".strip() for node in self.guilty(pair)]
+        return f"node {' and '.join(names)}" if names else "path"
 
     def lines(self) -> t.List[str]:
         """All of it, for a reader."""

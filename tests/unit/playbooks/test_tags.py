@@ -18,7 +18,7 @@ ALWAYS = {"fabric_plan", "host_info", "cluster_info", "port_probe"}
         ("network_operator", {"fabric_stack", "helm_release", "kube_apply", "kube_wait", "node_labels", "program"}),
         ("macvlan", {"kube_apply", "macvlan_network"}),
         ("memlock", {"memlock"}),
-        ("verify", {"fabric_probe"}),
+        ("verify", {"fabric_probe", "node_admission"}),
     ],
 )
 def test_one_role(tmp_path, tag, called):

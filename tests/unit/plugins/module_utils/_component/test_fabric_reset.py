@@ -55,6 +55,7 @@ def plan(**seen):
             "If pods with GPUs are ending already, run it again when",
         ),
         ({"request": "fabric", "ipu": {**NOTHING, "jobs": ["train/a"]}}, "", "Seen: train/a."),
+        ({"marked": ["w1"]}, "", "run it again"),
         ({"own": ["nvidia-network-operator/network-operator"]}, "", "run it again"),
     ],
 )

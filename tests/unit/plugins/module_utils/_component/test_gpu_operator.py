@@ -9,8 +9,9 @@ from __future__ import annotations
 import base64
 
 import pytest
+from ansible_collections.ipu.fabric.plugins.module_utils._common.admission import TOLERATION
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
-from ansible_collections.ipu.fabric.plugins.module_utils._component.gpu_operator import Seen, decide
+from ansible_collections.ipu.fabric.plugins.module_utils._component.gpu_operator import GPU_TOLERATION, Seen, decide
 from ansible_collections.ipu.fabric.tests.unit.fixtures.components import defaults
 
 VGPU = {"license_secret": "licensing", "driver_repository": "registry.site/vgpu"}
@@ -69,6 +70,14 @@ def at(values, path):
             {"values": {"mig": {"strategy": "mixed"}, "driver": {"rdma": {"enabled": True}}}},
             "driver.rdma.enabled",
             True,
+        ),
+        ({}, "daemonsets", None),
+        ({"admission": "enforce"}, "daemonsets.tolerations", [GPU_TOLERATION, TOLERATION]),
+        ({"admission": "enforce", "nfd": False}, "node-feature-discovery", None),
+        (
+            {"admission": "enforce"},
+            "node-feature-discovery.worker.tolerations",
+            [{"operator": "Exists", "effect": "NoSchedule"}],
         ),
         ({"values": {"mig": {"strategy": "mixed"}}}, "mig.strategy", "mixed"),
     ],

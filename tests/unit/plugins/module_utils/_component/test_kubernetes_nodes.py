@@ -65,6 +65,26 @@ def test_the_endpoint(settings: t.Any, endpoint: str) -> None:
     assert documents(**settings).documents[1]["controlPlaneEndpoint"] == endpoint
 
 
+@pytest.mark.parametrize(
+    ("first", "plane", "schedulable", "own", "taints"),
+    [
+        (True, True, False, True, None),
+        (True, True, True, True, []),  # the last node that takes pods stays open
+        (False, False, False, False, None),
+        (False, False, False, True, ["ipu.fabric/unproved"]),
+        (False, True, True, True, ["ipu.fabric/unproved"]),
+        (False, True, False, False, None),  # kubeadm sets its own
+        (False, True, False, True, ["node-role.kubernetes.io/control-plane", "ipu.fabric/unproved"]),
+    ],
+)
+def test_taints_that_a_host_joins_with(
+    first: bool, plane: bool, schedulable: bool, own: bool, taints: t.Optional[t.List[str]]
+) -> None:
+    given = [{"key": "ipu.fabric/unproved", "effect": "NoSchedule"}] if own else []
+    registered = documents(first, plane, schedulable, taints=given).documents[0]["nodeRegistration"]
+    assert (registered.get("taints") if taints is None else [each["key"] for each in registered["taints"]]) == taints
+
+
 def test_a_site_wins_in_every_document() -> None:
     decided = documents(
         version="v1.36.3",

@@ -260,6 +260,17 @@ def test_tolerations(release, known):
     assert ("tolerations" in policy(release, ipam, tolerations=[{"operator": "Exists"}])) == known
 
 
+def test_what_the_proof_needs_runs_on_nodes_that_are_not_proved():
+    taint = {"key": "ipu.fabric/unproved", "operator": "Exists", "effect": "NoSchedule"}
+    usual = policy("26.4.1", "nv-ipam", admission=False)["tolerations"]  # as YAML reads a bare off
+    assert policy("26.4.1", "nv-ipam", admission="warn")["tolerations"] == usual
+    assert policy("26.4.1", "nv-ipam", admission="enforce")["tolerations"] == [*usual, taint]
+    worker = {"worker": {"tolerations": [{"operator": "Exists", "effect": "NoSchedule"}]}}
+    assert chart_values(nfd=True, admission="enforce")["node-feature-discovery"] == worker
+    assert "node-feature-discovery" not in chart_values(admission="enforce")
+    assert "node-feature-discovery" not in chart_values(nfd=True)
+
+
 def test_a_multus_that_is_there_already_is_used():
     """Such as that of RKE2; the operator still brings its plugins."""
     assert set(policy("26.4.1", "nv-ipam", multus=False)["secondaryNetwork"]) == {"cniPlugins"}

@@ -75,6 +75,7 @@ def test_a_good_site(hosts):
                 "address": "10.5.0.12",
                 "prefix": 24,
                 "addresses": [{"address": "10.5.0.12", "prefix": 24}],
+                "firmware": "20.35.1012",
             }
         },
     }
@@ -726,3 +727,11 @@ def test_a_release_may_be_written_with_its_v():
     assert len(names) == 6
     assert plan(finished(), **written) == plan(finished())
     assert "cluster-version" not in errors(plan(finished(), **written))
+
+
+def test_admission_is_shown_where_it_is_on():
+    closing = plan(site(), admission="enforce", max_unproved=2)
+    assert closing["admission"] == {"mode": "enforce", "max_unproved": "2"}
+    assert ("Admission", "enforce, closes at most 2 for failed proofs") in plan_report.facts(closing)
+    assert ("Admission", "warn") in plan_report.facts(plan(site(), admission="warn"))
+    assert "admission" not in plan(site())

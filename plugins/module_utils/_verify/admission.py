@@ -1,0 +1,324 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Which nodes a proof has proved, and which take no new pods until one does. Pure."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import typing as t
+
+from .._common.admission import CONDITION, ENFORCE, RECORD, TAINT, at_most
+from .._common.text import fingerprint, natural, shorten_list
+from .._kube.query import Object, query, quoted
+from .._model.checks import Check
+from .._model.plan import Plan
+from .attribution import PEERS, attribute
+from .catalog import CHECK_TYPES, FAILED, PASSED, UNPROVEN
+from .pods import node_of, targets
+
+TRUE, FALSE, UNKNOWN = "True", "False", "Unknown"
+BOTH_WAYS = ("ping", "full_size")  # an answer comes back on the other direction
+NO_POD = ("node", "pod")  # without one, all paths of a node fail
+LONGEST = 120  # characters of what was seen, and of a next step: `kubectl describe node` wraps no line
+LEFT_OPEN = " Left open: "  # before the reason, at the end of a message
+PROVE = "Next: run ipu.fabric.verify, which proves it."
+# Reasons for Unknown, by what of a node differs from when it was proved; the first counts.
+PARTS = {
+    "machine": ("Reinstalled", "Installed again, or another machine,"),
+    "nics": ("Changed", "Other NICs (PCI address, MAC, device)"),
+    "firmware": ("Changed", "Other firmware of its NICs"),
+    "drivers": ("Changed", "Other drivers of its NICs"),
+    "kernel": ("Changed", "Another kernel"),
+    "boot": ("Rebooted", "Rebooted"),
+}
+Parts = t.Mapping[str, str]  # digests by the names in PARTS; of what is not known there is none
+
+
+class Verdict(t.NamedTuple):
+    """What a proof says of one node."""
+
+    status: str  # True, False or Unknown
+    reason: str
+    message: str
+
+
+class Record(t.NamedTuple):
+    """The last proof that a node passed, as its annotation keeps it."""
+
+    time: str  # UTC, ISO 8601
+    report: str  # sha256 of report.json, hexadecimal
+    parts: Parts
+
+
+class NodeSeen(t.NamedTuple):
+    """A node as the API has it."""
+
+    name: str
+    status: str  # of the condition; empty: there is none
+    reason: str
+    message: str
+    record: t.Optional[Record]
+    tainted: bool
+    ordinary: bool  # takes ordinary pods, but for our taint: it is not cordoned, and has no taint of others
+    parts: Parts  # what it is now
+
+
+class NodeProof(t.NamedTuple):
+    """What a node is to carry."""
+
+    status: str = ""  # empty: nothing
+    reason: str = ""
+    message: str = ""
+    record: t.Optional[Record] = None
+    tainted: bool = False
+    time: str = ""  # of the proof that has just said it; empty: none has
+
+
+class Proof(t.NamedTuple):
+    """A proof's verdicts by node; none before one."""
+
+    verdicts: t.Mapping[str, Verdict]
+    time: str = ""
+    report: str = ""
+
+
+# What a proof says of nodes
+
+
+def verdicts(checks: t.Sequence[Check], nodes: t.Sequence[str] = ()) -> t.Dict[str, Verdict]:
+    """By node, of those that were tested. Checks of the cluster as a whole say nothing about a node.
+
+    A failed pair is the fault of the node that it points to, and of neither where it points to none. What could not be
+    tried with a node at fault is not held against the other end. nodes: the only ones that were to be proved.
+    """
+    own, groups = by_node(checks), by_test(checks)
+    at_fault = {node: [check for check in mine if check.status == FAILED] for node, mine in own.items()}
+    alone = {node: list(mine) for node, mine in at_fault.items()}
+    unclear: t.Dict[str, t.List[Check]] = {}
+    for (network, name), pairs in groups.items():
+        suspects = {node for node, mine in alone.items() if any(breaks(check, network) for check in mine)}
+        for check, guilty in blamed(name, pairs, suspects):
+            for node in guilty or map(node_of, check.pair):
+                (at_fault if guilty else unclear).setdefault(node, []).append(check)
+    faulty = {node for node, found in at_fault.items() if found}
+    for check in itertools.chain.from_iterable(pairs.values() for pairs in groups.values()):
+        ends = set(map(node_of, check.pair))
+        for node in ends if check.status == UNPROVEN and not ends & faulty else ():
+            own.setdefault(node, []).append(check)
+    known = {*own, *faulty, *unclear} & (set(nodes) or {*own, *faulty, *unclear})
+    found = {node: verdict(own.get(node, ()), at_fault.get(node, ()), unclear.get(node, ())) for node in known}
+    return {node: one for node, one in sorted(found.items()) if one}
+
+
+def by_node(checks: t.Sequence[Check]) -> t.Dict[str, t.List[Check]]:
+    """The checks of one node each."""
+    found: t.Dict[str, t.List[Check]] = {}
+    for check in checks:
+        if check.node:
+            found.setdefault(node_of(check.node), []).append(check)
+    return found
+
+
+def by_test(checks: t.Sequence[Check]) -> t.Dict[t.Tuple[str, str], t.Dict[t.Tuple[str, ...], Check]]:
+    """The checks of pairs, by network and test."""
+    found: t.Dict[t.Tuple[str, str], t.Dict[t.Tuple[str, ...], Check]] = {}
+    for check in checks:
+        if check.pair:
+            found.setdefault((check.network, check.check), {})[check.pair] = check
+    return found
+
+
+def breaks(check: Check, network: str) -> bool:
+    """Whether a failed check of a node explains failed paths to it."""
+    return check.network == network or check.check in NO_POD
+
+
+def blamed(
+    name: str, pairs: t.Mapping[t.Tuple[str, ...], Check], suspects: t.Set[str]
+) -> t.Iterator[t.Tuple[Check, t.List[str]]]:
+    """The failed pairs of one test on one network with the nodes at fault: none, where they point to no node.
+
+    suspects: nodes that failed on their own.
+    """
+    good = {pair: check.status == PASSED for pair, check in pairs.items() if check.status in (PASSED, FAILED)}
+    if name in BOTH_WAYS:
+        good.update({(pair[1], pair[0]): fine for pair, fine in list(good.items())})
+    blame, bad = attribute(good), [pair for pair, fine in good.items() if not fine]
+    common = set.intersection(*map(set, bad)) if bad else set()
+    peers = {key for pair in bad for key in pair} - common
+    if len(common) != 1 or len(peers) < PEERS:
+        common = set()
+    for pair, check in pairs.items():
+        if check.status == FAILED:
+            ends = sorted(set(map(node_of, pair)))
+            guilty = sorted({node_of(key) for key in blame.guilty(pair)})
+            yield check, guilty or [node for node in ends if node in suspects] or sorted(map(node_of, common))
+
+
+def verdict(mine: t.Sequence[Check], at_fault: t.Sequence[Check], unclear: t.Sequence[Check]) -> t.Optional[Verdict]:
+    """None where nothing of the node was tested."""
+    waiting = [check for check in mine if check.status == UNPROVEN]
+    if at_fault:
+        return Verdict(FALSE, "PathFailed" if at_fault[0].pair else "CheckFailed", tell(at_fault))
+    if unclear:
+        return Verdict(UNKNOWN, "PathUnclear", f"Which end is at fault is not clear: {tell(unclear)}")
+    if waiting:
+        return Verdict(UNKNOWN, "Unproven", f"Not tested: {tell(waiting)}")
+    if not any(check.status == PASSED for check in mine):
+        return None
+    return Verdict(TRUE, "Proved", "All checks of this node passed.")
+
+
+def cut(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= LONGEST else f"{line[: LONGEST - 3].rstrip()}..."
+
+
+def tell(checks: t.Sequence[Check]) -> str:
+    """The first of them with its next step, and how many more there are."""
+    check = checks[0]
+    place = " ".join(filter(None, [check.network, " - ".join(check.pair), check.subject]))
+    more = f" ({len(checks) - 1} more in report.html)" if len(checks) > 1 else ""
+    title = CHECK_TYPES[check.check].title
+    return f"{title}{f' ({place})' if place else ''}: {cut(check.seen)}{more}. Next: {cut(check.next)}"
+
+
+# What nodes are now
+
+
+def nic_parts(plan: Plan) -> t.Dict[str, t.Dict[str, str]]:
+    """Of the nodes of the fabric what the hosts said of their fabric NICs, as digests."""
+    found = {}
+    for target in targets(plan):
+        links = [link for _name, link in sorted(plan["hosts"][target.host]["links"].items())]
+        parts = {
+            "nics": [[link["pci"], link["mac"], link["device"]] for link in links],
+            "drivers": [link["driver"] for link in links],
+            "firmware": [link["firmware"] for link in links if link.get("firmware")],
+        }
+        found[target.node] = {name: fingerprint(values) for name, values in parts.items() if values}
+    return found
+
+
+def read_record(text: t.Optional[str]) -> t.Optional[Record]:
+    """What is no record is none: then the node is not proved."""
+    try:
+        kept = json.loads(text or "")
+        return Record(str(kept["time"]), str(kept["report"]), {str(k): str(v) for k, v in kept["parts"].items()})
+    except (ValueError, TypeError, KeyError, AttributeError):
+        return None
+
+
+def see_node(node: Object, nics: Parts) -> NodeSeen:
+    condition = query(f"status.conditions[?type=='{CONDITION}'] | [0]", node) or {}
+    taints = query("spec.taints", node) or []
+    others = [taint for taint in taints if taint["key"] != TAINT["key"] and taint["effect"] != "PreferNoSchedule"]
+    about = query("status.nodeInfo", node) or {}
+    machine = {"machine": about.get("machineID"), "boot": about.get("bootID"), "kernel": about.get("kernelVersion")}
+    return NodeSeen(
+        node["metadata"]["name"],
+        condition.get("status", ""),
+        condition.get("reason", ""),
+        condition.get("message", ""),
+        read_record(query(f"metadata.annotations.{quoted(RECORD)}", node)),
+        any(taint["key"] == TAINT["key"] and taint["effect"] == TAINT["effect"] for taint in taints),
+        not others and not query("spec.unschedulable", node),
+        {**{name: fingerprint(value) for name, value in machine.items() if value}, **nics},
+    )
+
+
+def changed_parts(node: NodeSeen) -> t.List[str]:
+    """What differs from when the node was proved, as far as it was known then and is now."""
+    before = node.record.parts if node.record else {}
+    return [part for part in PARTS if part in before and part in node.parts and before[part] != node.parts[part]]
+
+
+# What they are to carry
+
+
+def decide(
+    mode: str, wanted: t.Union[int, str], nodes: t.Sequence[NodeSeen], members: t.Collection[str], proof: Proof
+) -> t.Dict[str, NodeProof]:
+    """By name, of all nodes of the cluster. members: the nodes of the fabric; others carry nothing, nor any when off.
+
+    With enforce, a node that was never proved, or is another than then, is closed. One that was proved, and fails now,
+    is closed as long as fewer than fabric_max_unproved are that were open once. Only a proof opens a node. The last
+    node that takes ordinary pods stays open.
+    """
+    found = {
+        node.name: judge(node, proof) if mode != "off" and node.name in members else NodeProof()
+        for node in sorted(nodes, key=lambda node: natural(node.name))
+    }
+    if mode == ENFORCE:
+        return close(found, {node.name: node for node in nodes}, wanted, proof)
+    return {name: one._replace(message=base_of(one.message)) for name, one in found.items()}
+
+
+def base_of(message: str) -> str:
+    """Without why the node was left open."""
+    return message.partition(LEFT_OPEN)[0]
+
+
+def judge(node: NodeSeen, proof: Proof) -> NodeProof:
+    """The condition of one node. Whether it is closed depends on the others."""
+    said, record, moved = proof.verdicts.get(node.name), node.record, changed_parts(node)
+    if said:
+        told = f"{said.message} Report of {proof.time}, sha256:{proof.report[:12]}."
+        kept = Record(proof.time, proof.report, node.parts) if said.status == TRUE else record
+        return NodeProof(said.status, said.reason, told, kept, time=proof.time)
+    if record and moved and node.status == TRUE:
+        reason, what = PARTS[moved[0]]
+        return NodeProof(UNKNOWN, reason, f"{what} since the proof of {record.time}. {PROVE}", record)
+    if node.status in (FALSE, UNKNOWN) or (node.status == TRUE and record):
+        return NodeProof(node.status, node.reason, node.message, record)
+    return NodeProof(UNKNOWN, "New", f"Not proved yet. {PROVE}")
+
+
+def close(
+    found: t.Mapping[str, NodeProof], nodes: t.Mapping[str, NodeSeen], wanted: t.Union[int, str], proof: Proof
+) -> t.Dict[str, NodeProof]:
+    """With their taints. Never the last, and for a failure never more than wanted."""
+    unproved = [name for name, one in found.items() if one.status not in ("", TRUE)]
+    served = {name for name in unproved if nodes[name].record and not changed_parts(nodes[name])}
+    failed = [name for name in unproved if name in served and name in proof.verdicts and found[name].status == FALSE]
+    shut = {name for name in unproved if nodes[name].tainted or name not in served}
+    limit = at_most(wanted, sum(one.status != "" for one in found.values()))
+    taken = sum(1 for name in shut if nodes[name].record)
+    why = {}
+    for name in failed:
+        if name not in shut and taken < limit:
+            shut.add(name)
+            taken += 1
+        elif name not in shut:
+            why[name] = f"as many nodes are closed as fabric_max_unproved ({wanted}) allows, {limit}."
+    if not any(node.ordinary and name not in shut for name, node in nodes.items()):
+        last = [name for name in unproved if name in shut and nodes[name].ordinary]
+        keys = {name: (nodes[name].tainted, found[name].status == FALSE, name not in served) for name in last}
+        for name in sorted(last, key=lambda name: keys[name])[:1]:
+            shut.remove(name)
+            why[name] = "no other node takes ordinary pods."
+    told = {name: f"{base_of(found[name].message)}{LEFT_OPEN}{reason}" for name, reason in why.items()}
+    told.update({name: base_of(found[name].message) for name in shut})
+    return {
+        name: one._replace(tainted=name in shut, message=told.get(name, one.message)) for name, one in found.items()
+    }
+
+
+# What is told
+
+
+def summary(before: t.Mapping[str, NodeSeen], after: t.Mapping[str, NodeProof]) -> t.List[str]:
+    """For a terminal: how many nodes are proved, which are not and why, and which were closed or opened now."""
+    shown = {name: one for name, one in after.items() if one.status}
+    counts = {status: sum(one.status == status for one in shown.values()) for status in (TRUE, FALSE, UNKNOWN)}
+    lines = [f"{CONDITION}: " + ", ".join(f"{number} {status}" for status, number in counts.items())] if shown else []
+    groups = {
+        "closed to new pods": [name for name, one in shown.items() if one.tainted],
+        "closed by this run": [name for name, one in shown.items() if one.tainted and not before[name].tainted],
+        "opened by this run": [name for name, node in before.items() if node.tainted and not after[name].tainted],
+    }
+    lines += [f"{what}: {shorten_list(names, 10)}" for what, names in groups.items() if names]
+    told = [f"{name}, {one.status}, {one.reason}: {one.message}" for name, one in shown.items() if one.status != TRUE]
+    return [*lines, *told[:10], *([f"and {len(told) - 10} more: kubectl describe node"] if len(told) > 10 else [])]

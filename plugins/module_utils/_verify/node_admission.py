@@ -1,0 +1,95 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Body of the module node_admission: read all nodes, decide, and patch those that differ."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import typing as t
+from multiprocessing.pool import ThreadPool
+
+from ansible.module_utils.basic import AnsibleModule
+
+from .._common.admission import CONDITION, RECORD, TAINT
+from .._common.result import FabricError, outcome
+from .._kube.client import MANAGER, ApiError, Cluster, connect, refusal
+from .._kube.node_labels import NODES, patch_node
+from .._kube.query import Object, query, quoted
+from .admission import NodeProof, Proof, Verdict, decide, nic_parts, see_node, summary
+
+# Conditions are merged by their type, annotations by their key: those of others stay as they are.
+STRATEGIC = "application/strategic-merge-patch+json"
+
+
+def status_patch(node: Object, wanted: NodeProof, now: str) -> Object:
+    """The patch of a node's condition and record; empty when nothing differs."""
+    current = query(f"status.conditions[?type=='{CONDITION}'] | [0]", node) or {}
+    record = json.dumps(wanted.record._asdict(), sort_keys=True) if wanted.record else None
+    patch: Object = {}
+    if record != query(f"metadata.annotations.{quoted(RECORD)}", node):
+        patch["metadata"] = {"annotations": {RECORD: record}}
+    if not wanted.status:
+        return {**patch, "status": {"conditions": [{"$patch": "delete", "type": CONDITION}]}} if current else patch
+    stays = current.get("status") == wanted.status
+    condition = {
+        "type": CONDITION,
+        "status": wanted.status,
+        "reason": wanted.reason,
+        "message": wanted.message,
+        "lastHeartbeatTime": wanted.time or (current.get("lastHeartbeatTime") if stays else now),
+        "lastTransitionTime": current.get("lastTransitionTime") if stays else now,
+    }
+    return patch if condition == current else {**patch, "status": {"conditions": [condition]}}
+
+
+def taints(wanted: NodeProof) -> Object:
+    return {"taints": [{**TAINT, "state": "present" if wanted.tainted else "absent"}]}
+
+
+def change_node(cluster: Cluster, node: Object, wanted: NodeProof, patch: Object) -> None:
+    """The taint first: a node that is to be closed is, whatever happens then. A node that has left needs nothing."""
+    name = node["metadata"]["name"]
+    try:
+        patch_node(cluster, node, taints(wanted))
+        if patch:
+            cluster.request("patch", f"{NODES}/{name}/status", patch, STRATEGIC, fieldManager=MANAGER)
+    except ApiError as error:
+        if error.status != 404:
+            raise refusal(error, "patch", f"Node {name}, its status") from error
+    except FabricError as error:
+        if error.code != "not-found":
+            raise
+
+
+def view(status: str, reason: str, tainted: bool) -> Object:
+    """What the diff shows: a proof that says the same at a later time is no change."""
+    return {**({CONDITION: f"{status}, {reason}"} if status else {}), **({"taint": TAINT["key"]} if tainted else {})}
+
+
+def admit(module: AnsibleModule) -> t.Dict[str, t.Any]:
+    """Body of the module node_admission."""
+    params = module.params
+    cluster = connect(module)
+    nodes = {node["metadata"]["name"]: node for node in cluster.items(NODES)}
+    nics = nic_parts(params["plan"]) if params["plan"] else {}
+    seen = {name: see_node(node, nics.get(name, {})) for name, node in nodes.items()}
+    said = {each["name"]: Verdict(each["status"], each["reason"], each["message"]) for each in params["proofs"]}
+    proof = Proof(said, params["time"], params["report"])
+    wanted = decide(params["mode"], params["max_unproved"], list(seen.values()), nics, proof)
+    now = datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+    patches = {name: status_patch(nodes[name], one, now) for name, one in wanted.items()}
+    due = [name for name, one in wanted.items() if patches[name] or one.tainted != seen[name].tainted]
+    if due and not module.check_mode:
+        with ThreadPool(min(params["concurrency"], len(due))) as pool:
+            pool.map(lambda name: change_node(cluster, nodes[name], wanted[name], patches[name]), due)
+    before = {name: view(one.status, one.reason, one.tainted) for name, one in seen.items()}
+    after = {name: view(one.status, one.reason, one.tainted) for name, one in wanted.items()}
+    differing = [name for name in wanted if before[name] != after[name]]
+    return outcome(
+        {name: before[name] for name in differing},
+        {name: after[name] for name in differing},
+        nodes=differing,
+        lines=summary(seen, wanted),
+    )
