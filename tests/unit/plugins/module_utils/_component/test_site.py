@@ -10,8 +10,11 @@ import typing as t
 
 import pytest
 import yaml
+from ansible_collections.ipu.fabric.plugins.filter.start_problem import settings_problems
+from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
 from ansible_collections.ipu.fabric.plugins.module_utils._component.site import Seen, decide
 from ansible_collections.ipu.fabric.plugins.module_utils._network.digests import known_digest
+from ansible_collections.ipu.fabric.plugins.plugin_utils._role_settings import validated
 from ansible_collections.ipu.fabric.tests.unit.fixtures.components import defaults
 from ansible_collections.ipu.fabric.tests.unit.fixtures.paths import ROOT
 
@@ -32,6 +35,23 @@ def test_upstream_is_where_the_roles_have_it() -> None:
     assert sources["charts"]["gpu_operator"] == DEFAULTS["gpu_operator_chart_repo_url"]
     assert sources["helm"] == {"url": HELM, "checksum": f"sha256:{known_digest(HELM.rpartition('/')[2])}"}
     assert sources["mpi_operator"]["sha256"] == DEFAULTS["mpi_operator_manifest_sha256"]
+
+
+@pytest.mark.parametrize(("given", "meant"), [("off", "off"), (False, "off"), ("warn", "warn"), ("enforce", "enforce")])
+def test_admission_is_off_as_yaml_reads_it(given: t.Union[bool, str], meant: str) -> None:
+    assert settings_problems({"fabric_admission": given}) == []
+    assert validated("fabric", ["admission"], {"admission": given}) == {"admission": meant}
+
+
+@pytest.mark.parametrize("given", [True, "no", "block"])
+def test_what_is_no_mode_of_admission(given: t.Union[bool, str]) -> None:
+    (problem,) = settings_problems({"fabric_admission": given})
+    assert "off, warn, enforce" in problem
+
+
+def test_what_is_no_budget_is_said_before_anything_is_done() -> None:
+    with pytest.raises(FabricError, match="fabric_max_unproved"):
+        site(max_unproved="some")
 
 
 def test_a_mirror_replaces_what_it_names() -> None:
