@@ -50,7 +50,7 @@ from ..plugin_utils._plan_file import see_plan
 from ..plugin_utils._recording import OBSERVATIONS, read_recording
 from ..plugin_utils._render.pages import plan_page
 from ..plugin_utils._role_settings import role_settings
-from ..plugin_utils._site_variables import role_variables, site_options, site_variables
+from ..plugin_utils._site_variables import role_options, role_variables, site_options, site_variables
 
 LIBRARIES = ("jmespath", "netaddr")
 # Variables of the role fabric that its tasks hand on changed, or that the plan must not know.
@@ -203,7 +203,8 @@ def keep_applied(
     usual = cluster["kubeconfig"] == os.path.join(here, "artifacts/admin.conf")
     examples = os.path.relpath(path, here) if here and path.startswith(f"{here}/") else path
     report = os.path.join(folder, REPORT) if folder else ""
-    steps = next_steps(applied, cluster["kubeconfig"], cluster["host"], examples, usual, report)
+    image = cluster.get("image") or role_options("verify")["verify_image"]["default"]
+    steps = next_steps(applied, cluster["kubeconfig"], cluster["host"], examples, usual, image, report)
     return {"changed": False, "plan": applied, "text": "\n".join(steps)}
 
 

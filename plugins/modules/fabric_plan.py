@@ -77,7 +77,8 @@ options:
     description:
       - The cluster that a kubeconfig leads to, for O(scope=cluster) and O(scope=upgrade). V(kubeconfig) is where that
         is, V(ca), V(version) and V(nodes) are those of M(ipu.fabric.cluster_info).
-      - For O(scope=applied), V(kubeconfig) is a path on V(host), which connects to the API. RV(text) has it.
+      - For O(scope=applied), V(kubeconfig) is a path on V(host), which connects to the API, and V(image) the image of
+        the proof, if it is another one than usually. RV(text) has them.
       - Each of O(hosts) that trusts a CA has to trust this one. Where none does, one of them has to be a node.
     type: dict
     default: {}

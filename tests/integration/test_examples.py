@@ -22,7 +22,7 @@ from ansible_collections.ipu.fabric.tests.unit.fixtures.site import plan, site
 EXAMPLES = ROOT / "docs" / "examples"
 PLAN = ROOT / "tests/integration/plan.json"  # as much of one as the examples read
 # What site prints as the next command.
-FIRST_JOB = native_job_variables(plan(site(), ipu=False)["networks"][0], "")
+FIRST_JOB = native_job_variables(plan(site(), ipu=False)["networks"][0], "", "site/tools:1")
 RECAP = "changed={} "
 
 

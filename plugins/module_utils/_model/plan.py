@@ -467,6 +467,7 @@ class Summary(t.TypedDict):
 
     hosts: t.Dict[str, HostChange]  # by inventory name
     counts: t.Dict[str, int]  # hosts by word, those that there are
+    bare: bool  # no host is in a cluster: site would build one
     line: str
     state: t.Literal["nothing", "changes", "errors"]
     exit_code: int  # 0: nothing to do, 1: errors, 2: changes, as terraform plan -detailed-exitcode has them

@@ -134,6 +134,7 @@ def summarize(
     return {
         "hosts": dict(hosts),
         "counts": {str(word): number for word, number in counts.items()},
+        "bare": set(counts) == {"install"},
         "line": f"Plan: {', '.join(told) or 'no hosts'}. {left}".strip(),
         "state": state,
         "exit_code": EXIT_CODES[state],

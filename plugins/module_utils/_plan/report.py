@@ -36,7 +36,6 @@ WIDTH = 69  # columns: ansible.builtin.debug puts 11 around each line, and a ter
 ROWS = 40  # of hosts: more of them are in the files of the plan only
 NAMES = 8  # of hosts, in one line
 MOVED = 20  # differences from the plan before that a terminal shows
-PROOF_IMAGE = "docker.io/nicolaka/netshoot:v0.14"  # nodes have it: verify_image by default
 NO_BREAK = "\u00a0"  # a space at which no line of a table ends
 
 
@@ -293,14 +292,17 @@ def job_variables(plan: Plan, kubeconfig: str) -> t.Dict[str, object]:
     return {variable: value for variable, (value, default) in wanted.items() if value != default}
 
 
-def native_job_variables(network: PlannedNetwork, kubeconfig: str) -> t.Dict[str, object]:
-    """What has docs/examples/native-training.yml show the interface of a pod on the network, without IPUs."""
+def native_job_variables(network: PlannedNetwork, kubeconfig: str, image: str) -> t.Dict[str, object]:
+    """What has docs/examples/native-training.yml show the interface of a pod on the network, without IPUs.
+
+    image: that of the proof, which the nodes have.
+    """
     namespace, name = network["namespace"], network["name"]
     given: t.Dict[str, object] = {
         "native_workload_name": "first-job",
         "native_workload_network": name if namespace == "default" else f"{namespace}/{name}",
         "native_workload_rdma_resource": network["resource"] if network["rdma"] else "",
-        "example_image": PROOF_IMAGE,
+        "example_image": image,
         "example_folder": "",
         "example_training": "ip address show net1",
         "example_vipu": "",
@@ -310,11 +312,13 @@ def native_job_variables(network: PlannedNetwork, kubeconfig: str) -> t.Dict[str
     return {**given, **({"native_workload_kubeconfig": kubeconfig} if kubeconfig else {})}
 
 
-def next_steps(plan: Plan, kubeconfig: str, api_host: str, examples: str, usual: bool, report: str = "") -> t.List[str]:
+def next_steps(
+    plan: Plan, kubeconfig: str, api_host: str, examples: str, usual: bool, image: str, report: str = ""
+) -> t.List[str]:
     """What to type after site.
 
     kubeconfig: a path on api_host; usual: jobs find it without being told. examples: the path of docs/examples.
-    report: the path of report.html; empty where none is written.
+    image: of the proof's pods. report: the path of report.html; empty where none is written.
     """
     local = api_host in ("localhost", "127.0.0.1")
     kubectl = f"kubectl --kubeconfig {shlex.quote(kubeconfig)} get nodes"
@@ -325,7 +329,7 @@ def next_steps(plan: Plan, kubeconfig: str, api_host: str, examples: str, usual:
         job, given = "IPUJob", job_variables(plan, told)
     elif plan["networks"] and local:
         job, name = "job on the network", "native-training.yml"
-        given = native_job_variables(plan["networks"][0], told)
+        given = native_job_variables(plan["networks"][0], told, image)
     if job:
         options = f" -e {shlex.quote(json.dumps(given))}" if given else ""
         lines.append(f"  ansible-playbook {shlex.quote(os.path.join(examples, name))}{options}")

@@ -346,6 +346,16 @@ def test_drift_is_added_to_the_plan(approved, check_mode, kept):
     assert (again["drift"], again["drift_time"], again["since"]["applied"]) == (None, "", True)
 
 
+@pytest.mark.parametrize(
+    ("given", "image"),
+    [({}, "docker.io/nicolaka/netshoot:v0.14"), ({"image": "mirror.site/tools:1"}, "mirror.site/tools:1")],
+)
+def test_the_first_job_has_the_image_that_the_proof_has_pulled(given, image):
+    planned = run(hosts=site(), ipu=False, networks=[{"name": "rdma-net"}])["plan"]
+    done = run(scope="applied", hosts={}, plan=planned, cluster={"kubeconfig": "/a", "host": "localhost", **given})
+    assert json.dumps({"example_image": image})[1:-1] in done["text"]
+
+
 def test_drift_does_not_change_an_approved_plan(approved):
     text = approved.read_text()
     run(

@@ -37,6 +37,7 @@ def word(summary, name="w2"):
 def test_bare_hosts_are_installed_and_nodes_stay(hosts, expected):
     summary = changed(hosts)
     assert summary["counts"] == {expected: 3}
+    assert summary["bare"] == (expected == "install")
 
 
 @pytest.mark.parametrize(

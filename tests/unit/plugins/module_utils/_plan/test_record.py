@@ -21,6 +21,7 @@ from ansible_collections.ipu.fabric.tests.unit.fixtures.site import change, fini
 MADE = {"time": "2026-11-27T12:00:00Z", "site": "rack", "collection": "0.9.0", "by": "ops@deploy"}
 LATER = {**MADE, "time": "2026-11-28T12:00:00Z", "by": "ci@runner"}
 NONE = Earlier(None, None)
+IMAGE = "mirror.site/tools:1"  # of the proof
 
 
 def kept(planned, **more):
@@ -143,7 +144,7 @@ JOB = "ansible-playbook examples/training.yml"
 )
 def test_the_commands_after_site(settings, host, usual, expected):
     """They are those of this site: its kubeconfig, its networks, and its RDMA resource."""
-    said = plan_report.next_steps(plan(site(), **settings), "/a/admin.conf", host, "examples", usual)
+    said = plan_report.next_steps(plan(site(), **settings), "/a/admin.conf", host, "examples", usual, IMAGE)
     assert [line.strip() for line in said[-len(expected) :]] == expected
     assert ("IPUJob" in said[0]) == (len(said) == 4)
     assert len(said) == (4 if host == "localhost" and settings.get("ipu", True) else 3)
@@ -171,24 +172,20 @@ def test_the_commands_after_site(settings, host, usual, expected):
 )
 def test_without_ipus_the_first_job_shows_its_interface(settings, usual, expected):
     planned = plan(site(), ipu=False, **settings)
-    said = plan_report.next_steps(planned, "/a/admin.conf", "localhost", "examples", usual)
+    said = plan_report.next_steps(planned, "/a/admin.conf", "localhost", "examples", usual, IMAGE)
     command = shlex.split(said[-1])
     assert said[0] == "Next: look at the nodes, then run a first job on the network."
     assert command[:3] == ["ansible-playbook", "examples/native-training.yml", "-e"]
     given = json.loads(command[3])
     own = {key: value for key, value in given.items() if not key.startswith("example_")}
     assert own == {"native_workload_name": "first-job", **expected}
+    assert given["example_image"] == IMAGE
     example = (ROOT / "docs/examples/native-training.yml").read_text(encoding="utf-8")
     assert [name for name in given if name.startswith("example_") and name not in example] == []
 
 
-def test_the_first_job_has_the_image_that_the_proof_has_pulled():
-    defaults = yaml.safe_load((ROOT / "roles/verify/defaults/main.yml").read_text(encoding="utf-8"))
-    assert defaults["verify_image"] == plan_report.PROOF_IMAGE
-
-
 def test_the_report_comes_first():
-    said = plan_report.next_steps(plan(site()), "/a/admin.conf", "cp1", "examples", True, "/a/report.html")
+    said = plan_report.next_steps(plan(site()), "/a/admin.conf", "cp1", "examples", True, IMAGE, "/a/report.html")
     assert said[:2] == ["Report: /a/report.html", "Next: look at the nodes."]
 
 
