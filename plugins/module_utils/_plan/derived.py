@@ -418,6 +418,7 @@ def derive_plan(seen: ClusterObjects, only: t.Sequence[str] = ()) -> Plan:
         "summary": {
             "hosts": {name: {"word": "untouched", "why": []} for name in hosts},
             "counts": {"untouched": len(hosts)},
+            "bare": False,
             "line": line,
             "state": "nothing",
             "exit_code": 0,
