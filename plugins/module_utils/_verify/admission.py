@@ -21,7 +21,7 @@ from .pods import node_of, targets
 TRUE, FALSE, UNKNOWN = "True", "False", "Unknown"
 BOTH_WAYS = ("ping", "full_size")  # an answer comes back on the other direction
 NO_POD = ("node", "pod")  # without one, all paths of a node fail
-LONGEST = 120  # characters of what was seen, and of a next step: `kubectl describe node` wraps no line
+LONGEST = 160  # characters of what was seen, and of a next step: `kubectl describe node` wraps no line
 LEFT_OPEN = " Left open: "  # before the reason, at the end of a message
 PROVE = "Next: run ipu.fabric.verify, which proves it."
 # Reasons for Unknown, by what of a node differs from when it was proved; the first counts.
@@ -154,7 +154,8 @@ def blamed(
         if check.status == FAILED:
             ends = sorted(set(map(node_of, pair)))
             guilty = sorted({node_of(key) for key in blame.guilty(pair)})
-            yield check, guilty or [node for node in ends if node in suspects] or sorted(map(node_of, common))
+            alone = ends if len(ends) == 1 else []  # two pods of one node
+            yield check, guilty or [node for node in ends if node in suspects] or sorted(map(node_of, common)) or alone
 
 
 def verdict(mine: t.Sequence[Check], at_fault: t.Sequence[Check], unclear: t.Sequence[Check]) -> t.Optional[Verdict]:

@@ -29,6 +29,15 @@ def test_one_role(tmp_path, tag, called):
     assert {call.module for call in done.calls} - ALWAYS == called, done.text
 
 
+@pytest.mark.parametrize(("mode", "modes"), [(False, ["off"]), ("enforce", ["enforce", "enforce"])])
+def test_nodes_are_marked_before_anything_is_installed_and_after_the_proof(tmp_path, mode, modes):
+    """False is how YAML reads a bare off. Then only what installs the fabric asks: it takes marks away."""
+    given = {"fabric_manage_kubernetes": False, "fabric_admission": mode}
+    done = play(tmp_path, "ipu.fabric.site", GROUPS, answers(), "--check", "--tags", "verify", **given)
+    assert done.code == 0, done.text
+    assert [call.options["mode"] for call in done.calls if call.module == "node_admission"] == modes
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

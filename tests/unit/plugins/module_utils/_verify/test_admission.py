@@ -28,6 +28,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._verify.admission impor
 )
 from ansible_collections.ipu.fabric.plugins.module_utils._verify.catalog import result, skip, unproven
 from ansible_collections.ipu.fabric.plugins.module_utils._verify.node_admission import status_patch
+from ansible_collections.ipu.fabric.plugins.module_utils._verify.pods import SECOND
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -98,6 +99,12 @@ def test_what_was_not_tried_because_of_a_bad_node_is_not_held_against_the_others
     assert statuses([*broken, *pairs]) == {"w1": OWN, "w2": GOOD, "w3": GOOD, "w4": GOOD}
 
 
+def test_two_pods_of_one_node_point_to_it():
+    pair = ("w1", f"w1{SECOND}")
+    assert statuses([result("ping", False, "answers", "0 of 3", pair=pair, network=NET)]) == {"w1": PATH}
+    assert statuses([*checks_of(["w1"]), result("ping", True, "answers", "3", pair=pair, network=NET)]) == {"w1": GOOD}
+
+
 def test_a_proof_of_one_node_speaks_of_that_node_alone():
     pairs = [("w3", name) for name in FOUR]
     some = [check for check in checks_of(FOUR, bad=pairs) if not check.pair or "w3" in check.pair]
@@ -110,7 +117,7 @@ def test_a_message_fits_a_terminal_and_names_the_next_step():
         *checks_of(["w1"], broken=["w1"]),
     ]
     message = admission.verdicts(checks)["w1"].message
-    assert len(message) < 400
+    assert len(message) < 450
     assert "Gateway" in message
     assert "Next: " in message
     assert "1 more" in message
