@@ -256,7 +256,7 @@ proofs:
     reason:
       description: V(Proved), V(CheckFailed), V(PathFailed), V(PathUnclear) or V(Unproven).
       type: str
-    message:
+    text:
       description: What was seen, and the next step.
       type: str
 time:

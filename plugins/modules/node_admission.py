@@ -59,7 +59,7 @@ options:
         description: Reason in a word.
         type: str
         required: true
-      message:
+      text:
         description: What was seen, and the next step.
         type: str
         required: true
@@ -117,7 +117,7 @@ PROOF = {
     "name": {"type": "str", "required": True},
     "status": {"type": "str", "required": True, "choices": ["True", "False", "Unknown"]},
     "reason": {"type": "str", "required": True},
-    "message": {"type": "str", "required": True},
+    "text": {"type": "str", "required": True},
 }
 
 

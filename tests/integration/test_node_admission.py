@@ -36,7 +36,7 @@ def plan_of(names: t.Sequence[str]) -> Result:
 
 
 def proofs_of(names: t.Iterable[str], status: str = "True", reason: str = "Proved") -> t.List[Result]:
-    return [{"name": name, "status": status, "reason": reason, "message": "Gateway: no answer."} for name in names]
+    return [{"name": name, "status": status, "reason": reason, "text": "Gateway: no answer."} for name in names]
 
 
 def proved(names: t.Sequence[str], proofs: t.Sequence[Result] = (), **more: t.Any) -> Result:

@@ -41,7 +41,7 @@ class Verdict(t.NamedTuple):
 
     status: str  # True, False or Unknown
     reason: str
-    message: str
+    text: str  # what was seen, and the next step
 
 
 class Record(t.NamedTuple):
@@ -266,7 +266,7 @@ def judge(node: NodeSeen, proof: Proof) -> NodeProof:
     """The condition of one node. Whether it is closed depends on the others."""
     said, record, moved = proof.verdicts.get(node.name), node.record, changed_parts(node)
     if said:
-        told = f"{said.message} Report of {proof.time}, sha256:{proof.report[:12]}."
+        told = f"{said.text} Report of {proof.time}, sha256:{proof.report[:12]}."
         kept = Record(proof.time, proof.report, node.parts) if said.status == TRUE else record
         return NodeProof(said.status, said.reason, told, kept, time=proof.time)
     if record and moved and node.status == TRUE:

@@ -75,7 +75,7 @@ def admit(module: AnsibleModule) -> t.Dict[str, t.Any]:
     nodes = {node["metadata"]["name"]: node for node in cluster.items(NODES)}
     nics = nic_parts(params["plan"]) if params["plan"] else {}
     seen = {name: see_node(node, nics.get(name, {})) for name, node in nodes.items()}
-    said = {each["name"]: Verdict(each["status"], each["reason"], each["message"]) for each in params["proofs"]}
+    said = {each["name"]: Verdict(each["status"], each["reason"], each["text"]) for each in params["proofs"]}
     proof = Proof(said, params["time"], params["report"])
     wanted = decide(params["mode"], params["max_unproved"], list(seen.values()), nics, proof)
     now = datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -116,7 +116,7 @@ def test_a_message_fits_a_terminal_and_names_the_next_step():
         result("gateway", False, "x", "very long " * 100, node="w1", network=NET),
         *checks_of(["w1"], broken=["w1"]),
     ]
-    message = admission.verdicts(checks)["w1"].message
+    message = admission.verdicts(checks)["w1"].text
     assert len(message) < 450
     assert "Gateway" in message
     assert "Next: " in message
