@@ -158,7 +158,7 @@ def test_install_again_upgrade_remove(
     ("place", "kind", "name"),
     [(["-n", NAMESPACE], "Deployment", "little"), ([], "CustomResourceDefinition", "things.little.example")],
 )
-def test_what_somebody_has_deleted_is_made_again(
+def test_what_somebody_has_deleted_is_recreated(
     run: Modules, api: ApiServer, release: t.Dict[str, t.Any], place: t.List[str], kind: str, name: str
 ) -> None:
     run("helm_release", **release)

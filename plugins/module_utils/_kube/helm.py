@@ -410,7 +410,7 @@ def current_state(release: t.Optional[Release], wanted: Object) -> t.Optional[Ob
 
 
 def missing_objects(cluster: Cluster, release: Release, crds: bool) -> t.List[str]:
-    """What somebody has deleted of a release: an upgrade makes it again. crds: whether its definitions too."""
+    """What somebody has deleted of a release: an upgrade recreates it. crds: whether its definitions count."""
     placed = {"namespace": release.namespace}
     texts = [release.manifest, release.crds if crds else ""]
     objects = [obj for text in texts for obj in yaml.safe_load_all(text) if obj]

@@ -19,6 +19,13 @@ MEMLOCK = (
     " (in bytes)."
 )
 
+# Of pools and ranges that overlap: one that this collection has made for a former plan, and one of others.
+LEFT_OVER = "Run the playbook ipu.fabric.fabric with fabric_prune_networks: true, which removes what is left over."
+NOT_OURS = (
+    "Give the planned network other addresses than a network of others has (`share` in fabric_networks, or `reserved`"
+    " for single addresses), then run the playbook ipu.fabric.fabric."
+)
+
 CHECK_TYPES: t.Dict[str, CheckType] = {
     "release": CheckType(
         "Helm release", "cluster", "Run the playbook ipu.fabric.fabric, which installs the planned release."
@@ -147,9 +154,7 @@ CHECK_TYPES: t.Dict[str, CheckType] = {
     "pool_overlap": CheckType(
         "No overlapping pool",
         "network",
-        "Run the playbook ipu.fabric.fabric with fabric_prune_networks: true, which removes what is left over. Give"
-        " the planned network other addresses than a network of others has: `share` in fabric_networks, or for single"
-        " addresses `reserved`, then run it again.",
+        f"{LEFT_OVER} {NOT_OURS}",
     ),
     "default_route": CheckType(
         "Default route stays on eth0",

@@ -18,7 +18,7 @@ from .._model.pools import AddressPool, AddressSource, LeakedAddress
 from .._model.probe import Probe
 from .._model.stacks import STACKS, is_derived
 from .._network import address_sets
-from .catalog import result, skip
+from .catalog import LEFT_OVER, NOT_OURS, result, skip
 from .pods import targets
 
 WITHOUT_POOL = ("host-local", "static")
@@ -130,13 +130,15 @@ def check_overlaps(plan: Plan, probe: Probe) -> t.Iterator[Check]:
 
 def overlap_check(network: PlannedNetwork, others: t.Sequence[AddressSource]) -> Check:
     mine, stores = address_sets.planned_addresses(dict(network)), set(address_sets.stores(dict(network["ipam"])))
-    seen = []
+    seen, steps = [], set()
     for each in others:
         both = mine & parse_ranges(each["ranges"], each["what"])
         # A site's own attachment may use the same store of whereabouts: one pool, and no address twice.
         if both and (each["ours"] or not stores & set(each["stores"])):
             owner = "left over" if each["ours"] else "not ours"
+            steps.add(LEFT_OVER if each["ours"] else NOT_OURS)
             seen.append(f"{each['what']} ({each['ipam']}, {owner}): {address_sets.describe_addresses(both)}")
     text = "; ".join(seen) or "no other pool or range has them"
     expected = "addresses that no other pool gives out"
-    return result("pool_overlap", not seen, expected, text, network=network["name"])
+    check = result("pool_overlap", not seen, expected, text, network=network["name"])
+    return check._replace(next=" ".join(sorted(steps, reverse=True)))

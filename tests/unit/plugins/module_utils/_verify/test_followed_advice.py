@@ -220,7 +220,7 @@ ROWS = [
     Row(
         "pool_overlap",
         {"address_sources": [{**LAB, "ranges": ["10.5.0.200"]}]},
-        "for single addresses `reserved`",
+        "`reserved` for single addresses",
         {"plan/networks/0/subnets/0/exclude": ["10.5.0.200/32"]},
     ),
     Row("default_route", of("the network takes the default route"), "fabric"),
