@@ -171,6 +171,25 @@ def make_plan(
     return {"changed": False, "plan": plan, "text": as_text(plan, title, known)}
 
 
+def refusal(plan: Plan, folder: str, refuse: t.Container[str]) -> str:
+    """Why a run ends here; empty where it goes on. Ansible has one code for all that fails, plan.json one for each."""
+    errors = sum(finding["level"] == "error" for finding in plan["findings"])
+    summary = plan["summary"]
+    if errors:
+        return f"Errors in the plan: {errors}. They are shown above and in {folder}/plan.html."
+    if "changes" in refuse and summary["state"] == "changes":
+        return (
+            f"There are changes to apply, and fabric_detailed_exitcode is set. Seen: {summary['line']}"
+            " Next: run ipu.fabric.site to apply them."
+        )
+    if "unbuilt" in refuse and summary["bare"]:
+        return (
+            f"No host of this inventory is in a cluster. Seen: {summary['line']}"
+            " Next: run ipu.fabric.site first, which builds it."
+        )
+    return ""
+
+
 def add_drift(
     plan: Plan, drift: t.Sequence[Drift], options: t.Dict[str, t.Any], check_mode: bool
 ) -> t.Dict[str, t.Any]:
@@ -233,6 +252,7 @@ class ActionModule(ControllerAction):
     def act(self, options: t.Dict[str, t.Any]) -> t.Dict[str, t.Any]:
         observations, scope, cluster = (options.pop(name) for name in ("hosts", "scope", "cluster"))
         plan, drift, _site, in_full = (options.pop(name) for name in ("plan", "drift", "site", "all_findings"))
+        refuse = options.pop("refuse")
         if scope == "cluster":
             # In check mode nothing has replaced the kubeconfig of a former cluster yet.
             if not (self._task.check_mode and options["manage_kubernetes"] and is_bare(observations)):
@@ -273,6 +293,7 @@ class ActionModule(ControllerAction):
             result = make_preflight(settings, observations)
         else:
             result = make_plan(settings, observations, self._task.check_mode, recording, in_full)
+            result["refusal"] = refusal(result["plan"], options["artifacts_dir"], refuse)
         levels = [finding["level"] for finding in result["plan"]["findings"]]
         return {**result, "errors": levels.count("error")}
 

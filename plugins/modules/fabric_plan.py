@@ -66,6 +66,14 @@ options:
     description: Whether RV(text) tells a warning of the last run's plan.json in full again, in place of one line.
     type: bool
     default: false
+  refuse:
+    description:
+      - What RV(refusal) names beside errors, V(changes) where there is something to do, and V(unbuilt) where no host is
+        in a cluster yet.
+    type: list
+    elements: str
+    choices: [changes, unbuilt]
+    default: []
   drift:
     description:
       - What the modules of the API would change, for O(scope=drift). They keep it as a fact in the playbook
@@ -502,4 +510,8 @@ errors:
   description: Number of findings that are errors.
   returned: with O(scope=plan), O(scope=preflight) or O(scope=upgrade)
   type: int
+refusal:
+  description: Why a run should end with this plan, which has errors or what O(refuse) names. Empty if it may go on.
+  returned: with O(scope=plan)
+  type: str
 """

@@ -11,6 +11,7 @@ import typing as t
 from .._common.text import shorten_list
 from .._model.observation import Observations
 from .._model.operators import IpuFacts
+from .._model.stacks import STACKS, StackName
 from .._plan.cluster_identity import is_bare, observed
 from .settings import NoSettings as Settings
 
@@ -37,8 +38,7 @@ class Seen:
     request: str = ""  # fabric_reset
     force: bool = False
     removes_cluster: bool = True  # whether fabric_reset=cluster could remove what is below the fabric
-    network_operator: Stack = dataclasses.field(default_factory=Stack)
-    spiderpool: Stack = dataclasses.field(default_factory=Stack)
+    stacks: t.Mapping[StackName, Stack] = dataclasses.field(default_factory=dict)
     own: t.Sequence[str] = ()  # NAMESPACE/NAME of the operators and of whereabouts that are ours
     marked: t.Sequence[str] = ()  # nodes with a condition, a record or a taint of the proof
     whereabouts: t.Sequence[str] = ()
@@ -110,7 +110,7 @@ def is_without_cluster(hosts: Observations) -> bool:
 
 
 def stack_list(seen: Seen, name: t.Literal["objects", "pods", "needed_by"]) -> t.List[str]:
-    return [*seen.network_operator.get(name, ()), *seen.spiderpool.get(name, ())]
+    return [each for stack in seen.stacks.values() for each in stack.get(name, ())]
 
 
 def whereabouts_stays(seen: Seen) -> t.List[str]:
@@ -120,7 +120,7 @@ def whereabouts_stays(seen: Seen) -> t.List[str]:
 
 def found_in(seen: Seen) -> t.Dict[str, t.List[str]]:
     """Rows of the table."""
-    spiderpool = [f"{each['namespace']}/{each['name']}" for each in seen.spiderpool.get("installations", ())]
+    installed = [each for stack in seen.stacks.values() for each in stack.get("installations", ())]
     ipu, jobs = (seen.ipu["own"], seen.ipu["jobs"]) if seen.ipu else ([], [])
     stays = {
         "the IPU operator's partitions (ipu_operator_keep_tracker)": bool(seen.ipu and seen.ipu["tracker"])
@@ -129,11 +129,10 @@ def found_in(seen: Seen) -> t.Dict[str, t.List[str]]:
     }
     return {
         "objects": stack_list(seen, "objects"),
-        "operators": [*seen.own, *spiderpool, *ipu],
+        "operators": [*seen.own, *(f"{each['namespace']}/{each['name']}" for each in installed), *ipu],
         "GPU operators": [*seen.gpu_operators],
         "files of this machine": [*seen.reports],
-        "network operator stays for": [*seen.network_operator.get("needed_by", ())],
-        "Spiderpool stays for": [*seen.spiderpool.get("needed_by", ())],
+        **{f"{STACKS[name].title} stays for": [*stack.get("needed_by", ())] for name, stack in seen.stacks.items()},
         "whereabouts stays for": whereabouts_stays(seen),
         "nodes marked by the proof": [shorten_list(seen.marked, NAMES)] if seen.marked else [],
         "stays on purpose": [what for what, there in stays.items() if there],

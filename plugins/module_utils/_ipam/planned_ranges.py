@@ -41,9 +41,9 @@ def planned_ranges(network: PlannedNetwork) -> t.Iterator[PlannedRange]:
 
 
 def pool_names(ipam: Ipam) -> t.List[str]:
-    """The pools of nv-ipam or Spiderpool that pods of a planned network get addresses of; whereabouts names its own."""
-    spiderpools = [*ipam.get("default_ipv4_ippool", []), *ipam.get("default_ipv6_ippool", [])]
-    return [*filter(None, ipam.get("poolName", "").split(",")), *spiderpools]
+    """The pools that pods of a planned network get addresses of, by name; whereabouts has none that a plan names."""
+    of_stack = [*ipam.get("default_ipv4_ippool", []), *ipam.get("default_ipv6_ippool", [])]
+    return [*filter(None, ipam.get("poolName", "").split(",")), *of_stack]
 
 
 def address_fault(network: PlannedNetwork, address: str) -> str:

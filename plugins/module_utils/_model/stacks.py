@@ -29,6 +29,9 @@ class Stack(t.NamedTuple):
     chains: bool = False  # whether a network may have CNI plugins after macvlan
     ipam: str = ""  # the only one that it has; empty: one is chosen
     keeps_token: bool = False  # its multus reads its token once
+    routes_nodes: bool = False  # whether pods reach addresses of nodes by eth0, whatever else they are on
+    neighbours: int = 0  # gc_thresh3 that its agent sets; 0: it sets none
+    repository: str = ""  # of its publisher's charts; empty: see digests.py
     webhook: int = 0  # TCP port of its webhook on hosts; 0: it has none there
     advertised: str = ""  # what to do where pods take router advertisements
     leaks: str = ""  # what to do about addresses that leaked from its own IPAM
@@ -68,6 +71,9 @@ STACKS: t.Dict[StackName, Stack] = {
         states=False,
         ipam="spiderpool",
         chains=True,
+        routes_nodes=True,
+        neighbours=28160,
+        repository="https://spidernet-io.github.io/spiderpool",
         webhook=5722,
         advertised="Pods take router advertisements on this network: set accept_ra to false in fabric_networks, run"
         " ipu.fabric.fabric and recreate the pods; or turn advertisements off on the routers of its VLAN.",
@@ -115,10 +121,14 @@ def stack_name(releases: Releases) -> StackName:
     return next((known for known in STACKS if known == name), "network_operator")
 
 
+def named_stack(name: str) -> t.Optional[Stack]:
+    """The one that a site names; none is a finding."""
+    return next((stack for known, stack in STACKS.items() if known == name), None)
+
+
 def stack_of(plan: Plan, network: PlannedNetwork) -> t.Optional[Stack]:
     """The stack that makes a network; None where a NetworkAttachmentDefinition is all that there is of it."""
-    name = network.get("made_by", stack_name(plan["releases"]))
-    return next((stack for known, stack in STACKS.items() if known == name), None)
+    return named_stack(network.get("made_by", stack_name(plan["releases"])))
 
 
 def describe_stack(releases: Releases) -> str:

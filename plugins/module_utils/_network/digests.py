@@ -76,7 +76,7 @@ CRI_DOCKERD_KNOWN = ("0.3.26", "0.3.25")
 PUBLISHERS = (
     "https://helm-charts.graphcore.ai",
     "https://helm.ngc.nvidia.com/nvidia",
-    "https://spidernet-io.github.io/spiderpool",
+    *(stack.repository for stack in STACKS.values() if stack.repository),
     "oci://ghcr.io/k8snetworkplumbingwg",
 )
 # What helm_release and the roles kubernetes and helm ask for: a chart, calico-RELEASE/FILE, an archive of a program.

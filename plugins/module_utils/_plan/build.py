@@ -12,6 +12,7 @@ from .._common.findings import Findings, fold_networks
 from .._model.observation import Observations, PortNeeds
 from .._model.plan import Plan, PlannedHost, Preflight
 from .._model.settings import Settings
+from .._model.stacks import named_stack
 from .._network.releases import choose_releases, parse
 from .._network.support import check_support, support_of
 from . import cluster
@@ -161,10 +162,11 @@ def build_plan(settings: Settings, observations: Observations, today: str, recor
         check_alike(network, findings)
         check_pvrdma(network, findings)
         check_bond(network, findings)
+    stack = named_stack(settings.stack)
     for network in chosen:
         check_mtu(network, settings.require_rdma, findings)
         check_own_node(network, findings)
-        check_node_subnet(network, settings.stack == "spiderpool", findings)
+        check_node_subnet(network, bool(stack and stack.routes_nodes), findings)
     check_redirects([*chosen, *devices], findings)
     if not settings.manage_kubernetes:
         check_autodetection(running, [*chosen, *devices], findings)

@@ -14,6 +14,7 @@ from .._common.result import FabricError
 from .._common.text import shorten_list
 from .._model.observation import ADVERTISED, Address, Link, LinkAddress, RdmaFacts
 from .._model.plan import HOST, PVRDMA, PlannedLink
+from .._model.stacks import STACKS
 from .endpoints import parse_address, static_first
 from .hosts import Hosts, PlacedHost
 from .names import ALIKE_KEYS, GROUPS, nearest
@@ -391,6 +392,7 @@ def check_node_subnet(chosen: NetworkLinks, own_routes: bool, findings: Findings
 
     own_routes: whether the stack routes addresses of nodes over the pod network.
     """
+    able = " or ".join(name for name, stack in STACKS.items() if stack.routes_nodes)
     for name, link in () if own_routes else chosen.links.items():
         subnets = [read_interface(entry["address"], entry["prefix"]).network for entry in link.addresses]
         nodes = [parse_address(text) for text in link.host.addresses]
@@ -403,7 +405,7 @@ def check_node_subnet(chosen: NetworkLinks, own_routes: bool, findings: Findings
                 " fail in them, and they don't reach a hostPort of their node.",
                 f"addresses of nodes are in {' and '.join(map(str, inside))}, and pods go there by net1",
                 "Give nodes an address of another NIC and subnet (fabric_node_address, or ip in the inventory). Or set"
-                " fabric_stack to spiderpool, which routes to nodes by eth0. Nothing, if these pods need neither.",
+                f" fabric_stack to {able}, which routes to nodes by eth0. Nothing, if these pods need neither.",
             )
 
 

@@ -41,7 +41,7 @@ DEFAULTS: t.Dict[str, object] = {
     "rdma_resource": "",
     "rdma_hca_max": 0,
 }
-# What files of others call it: CRs of the network operator and Spiderpool, l8k, configurations of CNI and the plugin.
+# What files of others call it: CRs of the stacks, l8k, configurations of CNI and the plugin.
 KEYS_ELSEWHERE = {
     "cniType": "nothing: it is always macvlan",
     "exclude": "reserved",

@@ -15,6 +15,7 @@ from .._host.obstacles import KUBELET, NEIGHBOURS, RDMA
 from .._model.observation import Obstacles
 from .._model.plan import PlannedNetwork
 from .._model.settings import Settings
+from .._model.stacks import named_stack
 from .endpoints import parse_address
 from .hosts import Hosts, PlacedHost
 from .port_table import uses
@@ -26,7 +27,6 @@ NO_OVERLAY = frozenset(
     | {"smb3", "squashfs", "vfat"}
 )
 CONTROLLERS = ("cpu", "cpuset", "memory", "pids")  # without which a kubelet does not run
-SPIDERPOOL_NEIGHBOURS = 28160  # that Spiderpool's agent sets
 UNMANAGED = ("cali*", "tunl*", "vxlan*", "flannel*", "cni*", "veth*")
 OFFLOADS = ("tx-udp_tnl-segmentation", "tx-udp_tnl-csum-segmentation")
 # Pod networks whose interfaces NetworkManager takes for its own.
@@ -193,8 +193,9 @@ def _check_neighbours(
     limit = seen["neighbours"]
     if limit and settings.manage_kubernetes:
         limit = max(limit, NEIGHBOURS)
-    if limit and settings.stack == "spiderpool":
-        limit = max(limit, SPIDERPOOL_NEIGHBOURS)
+    stack = named_stack(settings.stack)
+    if limit and stack:
+        limit = max(limit, stack.neighbours)
     if not limit or needed <= limit:
         return
     wanted = 1 << (needed - 1).bit_length()

@@ -150,7 +150,8 @@ def test_options_are_the_settings_with_the_defaults_of_the_role():
     """The plan's settings, its options and the variables of the role fabric: one list, with the same defaults."""
     options = {name: spec.get("default") for name, spec in fabric_plan.ActionModule.spec.items()}
     taken = {"hosts", "observations", "scope", "cluster", "plan", "drift", "site", "questions", "download_proxy"} | {
-        "all_findings"
+        "all_findings",
+        "refuse",
     }
     assert set(options) - taken == set(SETTINGS) - {
         "kubeconfig_path",
@@ -164,6 +165,7 @@ def test_options_are_the_settings_with_the_defaults_of_the_role():
         "cluster",
         "plan",
         "drift",
+        "refuse",
         "site",
         "questions",
         "download_proxy",
@@ -440,3 +442,27 @@ def test_a_recorded_plan_is_the_same_whoever_makes_it(tmp_path, monkeypatch):
     monkeypatch.setattr(fabric_plan, "utc_now", lambda: "2030-01-01T00:00:00Z")
     assert run(hosts=site(), **options)["plan"] == first
     assert (first["made"]["time"], first["made"]["by"]) == (first["recorded"], "")
+
+
+@pytest.mark.parametrize(
+    ("level", "state", "bare", "refuse", "said"),
+    [
+        ("error", "errors", True, ["changes", "unbuilt"], "Errors in the plan: 1. They are shown above and in"),
+        (
+            "warning",
+            "changes",
+            False,
+            ["changes"],
+            "There are changes to apply, and fabric_detailed_exitcode is set.",
+        ),
+        ("warning", "changes", True, ["unbuilt"], "No host of this inventory is in a cluster. Seen: the line"),
+        ("warning", "changes", True, [], ""),
+        ("warning", "changes", False, ["unbuilt"], ""),
+        ("warning", "nothing", False, ["changes", "unbuilt"], ""),
+    ],
+)
+def test_what_ends_a_run_after_its_plan(level, state, bare, refuse, said):
+    summary = {"state": state, "bare": bare, "line": "the line"}
+    refusal = fabric_plan.refusal({"findings": [{"level": level}], "summary": summary}, "/site", refuse)
+    assert refusal.startswith(said), refusal
+    assert bool(refusal) == bool(said)

@@ -10,8 +10,8 @@ from ansible_collections.ipu.fabric.plugins.module_utils._component.fabric_reset
 from ansible_collections.ipu.fabric.plugins.module_utils._component.ipu_operator import NOTHING
 from ansible_collections.ipu.fabric.tests.unit.fixtures.site import finished, site
 
-NETWORK = {"network_operator": {"objects": ["MacvlanNetwork a"], "pods": [], "needed_by": []}}
-USED = {"network_operator": {"objects": ["MacvlanNetwork a"], "pods": ["default/user"], "needed_by": []}}
+NETWORK = {"stacks": {"network_operator": {"objects": ["MacvlanNetwork a"], "pods": [], "needed_by": []}}}
+USED = {"stacks": {"network_operator": {"objects": ["MacvlanNetwork a"], "pods": ["default/user"], "needed_by": []}}}
 
 
 def plan(**seen):
@@ -74,7 +74,7 @@ def test_what_stays_is_said_at_the_end():
     others = ["MacvlanNetwork storage"]
     found = plan(
         request="fabric",
-        network_operator={"needed_by": others},
+        stacks={"network_operator": {"needed_by": others}},
         whereabouts=["kube-system/whereabouts"],
         own=[],
     )
