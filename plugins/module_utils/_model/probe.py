@@ -394,6 +394,7 @@ class Probe(ClusterFacts, TrafficFacts, total=False):
 
     probed: bool
     reason: str  # why not
+    any_cluster: bool  # the plan was derived from the cluster
     seconds: float  # how long it took
     rdma_image: str
     pools: t.List[AddressPool]  # before the pods were made

@@ -14,6 +14,7 @@ from .catalog import CHECK_TYPES
 from .pods import node_of
 
 VERIFY = "ansible-playbook -i inventory ipu.fabric.verify"
+ANY_CLUSTER = "ansible-playbook ipu.fabric.prove_cluster"
 MOST = 4  # nodes of one command; a proof of more is one of the site
 LONGEST = 3_000  # characters of an object
 NETWORK, NODE = "{network}", "{node}"  # of the check, in a path
@@ -74,14 +75,18 @@ def nodes_at_fault(checks: t.Sequence[Check]) -> t.List[str]:
     return sorted(common or set().union(*named))
 
 
-def repeat_command(checks: t.Sequence[Check]) -> str:
-    """This check alone, on these nodes and their neighbours, or on all where it is about no node or about many."""
+def repeat_command(checks: t.Sequence[Check], any_cluster: bool = False) -> str:
+    """This check alone, on these nodes and their neighbours, or on all where it is about no node or about many.
+
+    any_cluster: the plan was derived from the cluster.
+    """
     nodes = nodes_at_fault(checks)
     some = {"verify_nodes": nodes} if 0 < len(nodes) <= MOST else {}
+    start = ANY_CLUSTER if any_cluster else VERIFY
     names = {check.subject if check.check == "regression" else check.check for check in checks}
     if not names <= set(CHECK_TYPES):
-        return VERIFY  # a node that moved takes a whole proof
-    return f"{VERIFY} -e '{json.dumps({'verify_checks': sorted(names), **some})}'"
+        return start  # a node that moved takes a whole proof
+    return f"{start} -e '{json.dumps({'verify_checks': sorted(names), **some})}'"
 
 
 def look_command(check: Check) -> str:

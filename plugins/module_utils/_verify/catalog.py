@@ -294,6 +294,23 @@ CHECK_TYPES: t.Dict[str, CheckType] = {
     ),
 }
 
+# What to do where others manage the cluster, and no variable of ours can.
+OF_OTHERS = {
+    "nfd": "Remove one of them.",
+    "multus_once": "Remove one of them: each overwrites the other's CNI configuration.",
+    "multus_node": "Let multus tolerate the node's taints, or remove them.",
+    "address": "Look for what else gives out addresses of this subnet.",
+    "ip_pool": "Widen the range or the pool of the network.",
+    "pool_overlap": "Give one of them another range.",
+    "gateway": "Check the gateway and the VLAN of the switch ports. If there is none, take it out of the IPAM.",
+    "mtu": "Give the NIC of the node and `mtu` of the network the same value.",
+    "full_size": "Set the MTU of switch ports and masters to that of the pods, or give the network a smaller one.",
+    **dict.fromkeys(
+        ("memlock_root", "memlock_user"),
+        "Raise LimitMEMLOCK in the unit of the node's container runtime, restart it, then recreate the node's pods.",
+    ),
+}
+
 PASSED, FAILED, SKIPPED = "passed", "failed", "skipped"
 UNPROVEN = "unproven"  # the plan asks for it, and it could not be tested
 ACCEPTED = "accepted"  # unproven, and the site accepts that

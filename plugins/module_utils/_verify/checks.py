@@ -29,6 +29,7 @@ from .catalog import (
     NODE_POD,
     NOT_RUN,
     OF_IPUS,
+    OF_OTHERS,
     PARTIAL,
     PASSED,
     PROVED,
@@ -148,6 +149,8 @@ def check_fabric(plan: Plan, probe: Probe, expect: Expect) -> t.List[Check]:
     order = {check: number for number, check in enumerate(CHECK_TYPES)}
     checks = sorted(itertools.chain.from_iterable(groups), key=lambda c: order[c.check])
     advised = point_to_cause(checks, probe.get("exclusive_cilium", ""), lacks_fabric(plan, probe))
+    if is_derived(plan):
+        advised = [for_others(check) for check in advised]
     return [accept(cleaned(check), expect.allow_unproven) for check in advised]
 
 
@@ -175,6 +178,12 @@ def point_to_cause(checks: t.Sequence[Check], exclusive_cilium: str, bare: bool)
         return check.next
 
     return [check._replace(next=advice(check)) for check in checks]
+
+
+def for_others(check: Check) -> Check:
+    """Without the usual advice where that names what only a planned site has."""
+    usual = check.next == CHECK_TYPES[check.check].next_step
+    return check._replace(next=OF_OTHERS.get(check.check, check.next)) if usual else check
 
 
 def cleaned(check: Check) -> Check:

@@ -22,7 +22,7 @@ from .._kube.pod_problems import SANDBOX_EVENTS, sandbox_failures
 from .._kube.query import Object, query, quoted
 from .._model.plan import Plan
 from .._model.probe import Answer, HostTraffic, PingPair, PodFacts, Probe, Traffic, TrafficFacts
-from .._model.stacks import has_rdma, host_nic
+from .._model.stacks import has_rdma, host_nic, is_derived
 from . import pairs, parsers
 from . import pod_manifests as objects
 from . import pods as pod_data
@@ -82,7 +82,7 @@ def probe(cluster: Cluster, plan: Plan, options: Options) -> Probe:
             seen = pod_facts(run, nodes)
     seconds = round(time.monotonic() - start, 1)
     head = {"probed": True, "reason": "", "seconds": seconds, "rdma_image": options.image_for(plan), "pools": pools}
-    return t.cast(Probe, {**head, **facts, **seen})
+    return t.cast(Probe, {**head, "any_cluster": is_derived(plan), **facts, **seen})
 
 
 def pod_facts(run: Run, nodes: Nodes) -> TrafficFacts:

@@ -169,6 +169,7 @@ def failures(checks: t.Sequence[Check], probe: t.Optional[Probe]) -> t.List[Fail
     for row in rows([check for group in groups.values() for check in group]):
         listed.setdefault((row.title, row.network), []).append(row)
     found = []
+    derived = bool(probe and probe.get("any_cluster"))
     for (title, network), group in groups.items():
         steps = list(dict.fromkeys(check.next for check in group if check.next))
         mine = listed[title, network]
@@ -177,7 +178,8 @@ def failures(checks: t.Sequence[Check], probe: t.Optional[Probe]) -> t.List[Fail
         first = group[0]
         live = live_object(first, probe) if probe else ""
         shown = steps if len(steps) == 1 else []
-        found.append(Failure(title, network, shown, look_command(first), repeat_command(group), live, mine))
+        again = repeat_command(group, derived)
+        found.append(Failure(title, network, shown, look_command(first), again, live, mine))
     return found
 
 

@@ -57,6 +57,7 @@ def test_which_nodes_a_repetition_needs(checks, nodes):
 )
 def test_the_command_that_repeats_it(checks, options):
     assert repeat_command(checks) == f"{VERIFY}{options}"
+    assert repeat_command(checks, any_cluster=True) == f"ansible-playbook ipu.fabric.prove_cluster{options}"
 
 
 def test_the_command_that_shows_it():
