@@ -16,7 +16,15 @@ from typing import Any
 import pytest
 from ansible_collections.ipu.fabric.tests.e2e.bed import Bed
 
-BARE_HOSTS = {"bare", "broken", "bundle", "furnished", "loaded", "three"}  # fixtures that take the cluster away
+BARE_HOSTS = {
+    "bare",
+    "broken",
+    "bundle",
+    "furnished",
+    "handmade",
+    "loaded",
+    "three",
+}  # fixtures that take the cluster away
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

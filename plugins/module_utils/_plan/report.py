@@ -206,7 +206,9 @@ def _network_facts(network: PlannedNetwork, hosts: t.Mapping[str, PlannedHost]) 
     for subnet in network["subnets"]:
         gateway = f", gateway {subnet['gateway']}" if subnet["gateway"] else ""
         span = f"{subnet['range_start']}-{subnet['range_end']}"
-        addresses = f"{subnet['capacity']} addresses{blocks.get(subnet['cidr'], '')}"
+        addresses = (
+            f"{subnet['capacity']} address{'' if subnet['capacity'] == 1 else 'es'}{blocks.get(subnet['cidr'], '')}"
+        )
         pods = f"{span}, {addresses}" + ("" if "made_by" in network else f", {subnet['needed']} needed")
         lines.append(("", f"{subnet['cidr']}{gateway}; pods {pods}"))
         if subnet["exclude"] and "made_by" not in network:
@@ -224,7 +226,7 @@ def host_rows(plan: Preflight) -> t.Tuple[t.List[str], t.List[t.List[str]]]:
         if len(networks) <= 2:
             links = [_link(host["links"][network]) if network in host["links"] else "-" for network in networks]
         else:
-            links = [count(len(host["links"]), "NIC")]
+            links = [count(len({link["netdev"] for link in host["links"].values()}), "NIC")]
         mine = [finding["level"] for finding in plan["findings"] if name in finding["hosts"]]
         state = ", ".join(count(mine.count(level), level) for level in ("error", "warning") if level in mine) or "ok"
         roles = ", ".join(role.replace("control_plane", "control-plane") for role in host["roles"])

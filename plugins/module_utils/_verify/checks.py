@@ -289,7 +289,13 @@ def unique_check(plan: Plan, network: PlannedNetwork, pods: Pods) -> Check:
         return unproven("unique", "no pod has an address on this network", NO_ADDRESS[1], network=name)
     seen = "; ".join(twice) or f"{len(given)} address{'' if len(given) == 1 else 'es'}"
     check = result("unique", not twice, "each address once", seen, network=name)
-    return check._replace(next=HOST_LOCAL) if twice and network["ipam"].get("type") == "host-local" else check
+    if network["ipam"].get("type") != "host-local":
+        return check
+    if not twice and len({pods[node]["host"] for node, pod in pods.items() if addresses_of(pod, name)}) > 1:
+        return unproven(
+            "unique", f"{seen}, but host-local gives out the same ones on each node", HOST_LOCAL, network=name
+        )
+    return check._replace(next=HOST_LOCAL) if twice else check
 
 
 # Pods

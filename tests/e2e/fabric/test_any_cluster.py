@@ -1,7 +1,10 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Networks that were made by hand, proved without an inventory; the cluster has the same objects before and after."""
+"""Networks that were made by hand, proved without an inventory and with the rights of docs/any-cluster.md alone.
+
+The cluster has the same objects before and after.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from ansible_collections.ipu.fabric.tests.e2e.bed import KUBECTL, Bed, Result, wait_for
+from ansible_collections.ipu.fabric.tests.integration.test_any_cluster import documented
 
 PLACE = "others"
 IPAMS = {
@@ -45,7 +50,7 @@ def everything(bed: Bed) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def cluster(bed: Bed) -> Bed:
+def handmade(bed: Bed) -> Bed:
     """multus and whereabouts are there, and on them what somebody made by hand, with a pod that uses it."""
     bed.fresh()
     assert bed.play("site", fabric_ipam="whereabouts", fabric_ipu=False).code == 0
@@ -55,7 +60,7 @@ def cluster(bed: Bed) -> Bed:
         "metadata": {
             "name": "user",
             "namespace": PLACE,
-            "annotations": {"k8s.v1.cni.cncf.io/networks": ",".join(("where", "ranges"))},
+            "annotations": {"k8s.v1.cni.cncf.io/networks": "where"},
         },
         "spec": {
             "nodeName": "w1",
@@ -74,14 +79,38 @@ def cluster(bed: Bed) -> Bed:
     ]
     apply(bed, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": PLACE}}, *networks)
     wait_for("its account", lambda: bed.kubectl("get serviceaccounts", f"-n{PLACE}")["items"])
-    apply(bed, pod)
+    apply(bed, pod, documented(), *account())
     wait_for("the user's pod", lambda: bed.kubectl("get pod user", f"-n{PLACE}")["status"]["phase"] == "Running", 120)
     return bed
 
 
+def account() -> list[dict[str, Any]]:
+    """Who proves: an account with the role of the page, and no other right."""
+    role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": documented()["metadata"]["name"]}
+    return [
+        {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "prover", "namespace": PLACE}},
+        {
+            "apiVersion": "rbac.authorization.k8s.io/v1",
+            "kind": "ClusterRoleBinding",
+            "metadata": {"name": "prover"},
+            "roleRef": role,
+            "subjects": [{"kind": "ServiceAccount", "name": "prover", "namespace": PLACE}],
+        },
+    ]
+
+
+def kubeconfig(bed: Bed, folder: Path) -> Path:
+    config = yaml.safe_load((bed.artifacts / "admin.conf").read_text())
+    token = bed.on("cp1", f"{KUBECTL} create token prover -n {PLACE}").strip()
+    config["users"] = [{"name": each["name"], "user": {"token": token}} for each in config["users"]]
+    path = folder / "kubeconfig"
+    path.write_text(json.dumps(config))
+    return path
+
+
 def prove(bed: Bed, folder: Path, *networks: str) -> tuple[Result, dict[str, Any]]:
     extra = {
-        "fabric_kubeconfig": str(bed.artifacts / "admin.conf"),
+        "fabric_kubeconfig": str(kubeconfig(bed, folder)),
         "fabric_prove_networks": list(networks),
         "fabric_artifacts_dir": str(folder),
     }
@@ -96,9 +125,9 @@ def same_as(bed: Bed, before: dict[str, Any]) -> None:
     assert everything(bed) == before
 
 
-def test_networks_made_by_hand(cluster: Bed, tmp_path: Path) -> None:
-    before = everything(cluster)
-    done, report = prove(cluster, tmp_path, f"{PLACE}/where", f"{PLACE}/fixed", OWN)
+def test_networks_made_by_hand(handmade: Bed, tmp_path: Path) -> None:
+    before = everything(handmade)
+    done, report = prove(handmade, tmp_path, f"{PLACE}/where", f"{PLACE}/fixed", OWN)
     assert (done.code, report["outcome"], done.changed()) == (0, "proved", {}), done.tail()
     plan = json.loads((tmp_path / "plan.json").read_text())
     assert {network["name"]: network["made_by"] for network in plan["networks"]} == {
@@ -108,15 +137,15 @@ def test_networks_made_by_hand(cluster: Bed, tmp_path: Path) -> None:
     }
     passed = {(check["check"], check["network"]) for check in report["checks"] if check["status"] == "passed"}
     assert {("ping", "where"), ("full_size", "where"), ("address", "fixed"), ("network", "rdma-net")} <= passed
-    same_as(cluster, before)
+    same_as(handmade, before)
 
 
-def test_a_network_whose_addresses_are_not_unique(cluster: Bed, tmp_path: Path) -> None:
+def test_a_network_whose_addresses_are_not_unique(handmade: Bed, tmp_path: Path) -> None:
     """host-local gives pods of two nodes the same address; nothing else of the cluster fails for it."""
-    before = everything(cluster)
-    done, report = prove(cluster, tmp_path)
+    before = everything(handmade)
+    done, report = prove(handmade, tmp_path)
     assert (done.code, report["outcome"]) == (2, "failed"), done.tail()
     failed = {(check["check"], check["network"]) for check in report["checks"] if check["status"] == "failed"}
     assert failed == {(check, "ranges") for check in ("unique", "ping", "full_size")}
     assert "host-local counts on each node by itself" in " ".join(done.shown.split())
-    same_as(cluster, before)
+    same_as(handmade, before)

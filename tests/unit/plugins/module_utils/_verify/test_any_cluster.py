@@ -93,6 +93,16 @@ def test_pods_of_two_nodes_with_one_address() -> None:
     assert said["ping"].startswith("First act on `Addresses are unique`")
 
 
+def test_that_no_pods_share_an_address_of_host_local_is_luck() -> None:
+    plan = derived({"type": "host-local", "subnet": "10.5.0.0/24"})
+    (check,) = [check for check in check_fabric(plan, probe(), EXPECT) if check.status in ("failed", "unproven")]
+    assert (check.check, check.status) == ("unique", "unproven")
+    assert "2 addresses, but host-local gives out the same ones on each node" in check.seen
+    alone = probe()
+    del alone["pods"]["w1"]
+    assert "unique" not in failing(check_fabric(plan, alone, EXPECT))
+
+
 def test_one_address_has_no_pairs() -> None:
     plan, facts = derived(STATIC), probe()
     assert second_targets(t.cast(t.Any, plan)) == []
