@@ -23,6 +23,7 @@ from .catalog import (
     ACCEPTED,
     CHECK_TYPES,
     FAILED,
+    LATER,
     NO_ADDRESS,
     NO_NETWORK,
     NO_NODE,
@@ -182,6 +183,8 @@ def point_to_cause(checks: t.Sequence[Check], exclusive_cilium: str, bare: bool)
 
 def for_others(check: Check) -> Check:
     """Without the usual advice where that names what only a planned site has."""
+    if check.next == LATER:
+        return check._replace(next="Run ipu.fabric.prove_cluster again, which looks again.")
     usual = check.next == CHECK_TYPES[check.check].next_step
     return check._replace(next=OF_OTHERS.get(check.check, check.next)) if usual else check
 

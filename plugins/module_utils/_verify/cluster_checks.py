@@ -38,7 +38,7 @@ def check_cluster(plan: Plan, probe: Probe, expect: Expect) -> t.Iterator[Check]
 
 def is_new(plan: Plan) -> bool:
     """Whether the hosts were asked before there was a cluster, as in the run that builds it."""
-    return plan["cluster"].get("running", True) is None and not is_derived(plan)
+    return (plan.get("cluster") or {}).get("running", True) is None and not is_derived(plan)
 
 
 def check_certificates(plan: Plan) -> t.Iterator[Check]:
