@@ -35,6 +35,7 @@ OF_PLAYBOOKS = {
     "fabric_reset_force": ("false", "reset", "Deletes pods and jobs that use what is removed."),
     "fabric_reset_name": ("", "reset", "The name of the cluster to remove, as the playbook prints it."),
     "fabric_restore": ("", "restore", "The name of the running cluster to give up, as the playbook prints it."),
+    "fabric_slice_plan": ("", "prove_slice", "The plan whose nodes are proved, a slice at a time."),
     "fabric_support_bundle": ("", "support", "An archive to judge. No host is asked then."),
     "fabric_support_lines": ("200", "support", "Lines of each log in the archive."),
     "fabric_support_namespaces": (

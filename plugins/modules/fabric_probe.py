@@ -38,6 +38,12 @@ options:
       - Runs at the same time have a namespace each.
     type: str
     default: ipu-fabric-verify
+  own_namespace:
+    description:
+      - Whether each run creates a namespace, and removes it. V(false) takes the namespace called O(namespace), which
+        needs the service account C(probe), and creates nothing but pods in it. One run at a time.
+    type: bool
+    default: true
   image:
     description:
       - Image of the pods when the plan has no RDMA. It needs C(sh), C(ip) and C(ping) of iproute2 and iputils, and
@@ -75,6 +81,14 @@ options:
     type: list
     elements: str
     default: []
+  slice:
+    description:
+      - In place of O(nodes) so many nodes, V(8) or V(10%), for proofs on a schedule. Nodes whose fabric NICs no pod
+        holds come in the order of their last proof, as their condition C(FabricProved) has it, the oldest first.
+        Nodes at work are no neighbours either. With all of them at work, V(probe.probed) is V(false).
+      - Empty takes O(nodes).
+    type: str
+    default: ""
   max_pairs:
     description:
       - Up to this many pairs of nodes, a ping goes between all of them on each network; beyond it, along a ring and its
@@ -140,6 +154,16 @@ probe_file:
   returned: success, with O(dest) outside check mode
   type: str
   sample: artifacts/probe.json
+nodes:
+  description: The nodes that were probed for themselves, empty for all. O(slice) chooses them.
+  returned: success
+  type: list
+  elements: str
+busy:
+  description: With O(slice), the nodes that it left out, each with a pod that holds its NICs.
+  returned: success
+  type: dict
+  sample: {poplar-02: jobs/training-worker-0}
 probe:
   description: What was seen. Input of M(ipu.fabric.fabric_report).
   returned: success, without O(dest) or in check mode
@@ -199,10 +223,13 @@ import typing as t
 from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils._common.result import Runner, run_module
+from ..module_utils._ipam.pool_audit import running_pods
 from ..module_utils._kube.client import arguments, connect
+from ..module_utils._kube.node_labels import NODES
 from ..module_utils._verify.narrow import known_checks, narrow_plan
 from ..module_utils._verify.pods import Options
 from ..module_utils._verify.probe import probe
+from ..module_utils._verify.slices import last_proofs, next_slice, without_nodes
 
 
 def body(module: AnsibleModule) -> t.Dict[str, t.Any]:
@@ -211,8 +238,16 @@ def body(module: AnsibleModule) -> t.Dict[str, t.Any]:
         reason = "check mode creates no pods, and proof needs them"
         return {"changed": False, "probe": {"probed": False, "reason": reason}}
     options = Options(**{name: module.params[name] for name in Options._fields})
-    plan = narrow_plan(module.params["plan"], module.params["nodes"])
-    return {"changed": False, "probe": probe(connect(module), plan, options)}
+    plan, nodes, busy, cluster = module.params["plan"], module.params["nodes"], {}, connect(module)
+    if module.params["slice"]:
+        proved = last_proofs(cluster.items(NODES))
+        nodes, busy = next_slice(plan, running_pods(cluster), proved, module.params["slice"])
+        plan = without_nodes(plan, busy)
+        if not nodes:
+            reason = f"pods hold the NICs of each node, such as {next(iter(busy.values()))}" if busy else "no nodes"
+            return {"changed": False, "nodes": [], "busy": busy, "probe": {"probed": False, "reason": reason}}
+    seen = probe(cluster, narrow_plan(plan, nodes), options)
+    return {"changed": False, "nodes": nodes, "busy": busy, "probe": seen}
 
 
 def main(run: Runner = run_module) -> None:
@@ -225,6 +260,8 @@ def main(run: Runner = run_module) -> None:
         command_timeout={"type": "int", "default": 30},
         nodes={"type": "list", "elements": "str", "default": []},
         checks={"type": "list", "elements": "str", "default": []},
+        own_namespace={"type": "bool", "default": True},
+        slice={"type": "str", "default": ""},
         max_pairs={"type": "int", "default": 100},
         rdma_seconds={"type": "int", "default": 300},
         forks={"type": "int", "default": 32},

@@ -23,6 +23,7 @@ OF_PLAYBOOKS = (
     "fabric_mpi_operator",
     "fabric_plan",
     "fabric_prove_networks",
+    "fabric_slice_plan",
     "fabric_remove_nodes",
     "fabric_renew_force",
     "fabric_reset",

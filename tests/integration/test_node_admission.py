@@ -141,6 +141,21 @@ def test_nodes_that_are_not_in_the_fabric(run: Modules, api: ApiServer, nodes: t
     run("node_admission", mode="off")
 
 
+def test_a_node_that_turns_has_an_event(run: Modules, api: ApiServer) -> None:
+    create(api, ["turns", "stays"])
+    both = ["turns", "stays"]
+    run("node_admission", **proved(both, proofs_of(both)))
+    run("node_admission", **proved(both, [*proofs_of(["turns"], "False", "CheckFailed"), *proofs_of(["stays"])]))
+    told = [
+        (each["involvedObject"]["name"], each["type"], each["reason"])
+        for each in api.get("events", "--field-selector=involvedObject.kind=Node")["items"]
+        if each["involvedObject"]["name"] in both
+    ]
+    assert told == [("turns", "Warning", "FabricProvedFalse")]
+    assert "FabricProvedFalse" in api.kubectl("describe", "node", "turns").stdout
+    api.kubectl("delete", "nodes", *both, "--wait=false")
+
+
 def test_a_thousand_nodes(run: Modules, api: ApiServer, monkeypatch: pytest.MonkeyPatch) -> None:
     create(api, MANY)
     calls: t.Counter[str] = collections.Counter()
@@ -165,11 +180,11 @@ def test_a_thousand_nodes(run: Modules, api: ApiServer, monkeypatch: pytest.Monk
     assert calls["patch"] == 1000 + 1000  # the taint, and the condition: none is ready, and the last that is none
     assert seconds < 120
     assert round_of(**proved(MANY))[:2] == (0, {"get": 1})
-    assert round_of(**proved(MANY, proofs_of(MANY)))[:2] == (1000, {"get": 1, "patch": 2000})
+    assert round_of(**proved(MANY, proofs_of(MANY)))[:2] == (1000, {"get": 1, "patch": 2000, "post": 100})
     # A later proof: its time, and nothing else.
     assert round_of(**proved(MANY, proofs_of(MANY), report="cd" * 32))[:2] == (0, {"get": 1, "patch": 1000})
     failed = proved(MANY, proofs_of(MANY, "False", "CheckFailed"))
-    assert round_of(**failed)[:2] == (1000, {"get": 1, "patch": 1000 + 100})
+    assert round_of(**failed)[:2] == (1000, {"get": 1, "patch": 1000 + 100, "post": 100})
     tainted = [
         each for each in api.get("nodes")["items"] if any(x["key"] == KEY for x in each["spec"].get("taints", []))
     ]

@@ -41,6 +41,7 @@ SITE = wished("metrics", SETTINGS)
 JOB = "ipu-operator-controller-manager-metrics"
 RDMA_PODS = "kube_pod_container_resource_requests"
 STARTED = "kube_pod_container_state_started"
+CONDITION = "kube_node_status_condition"
 
 
 @pytest.fixture(scope="session")
@@ -104,6 +105,8 @@ HEALTHY = [
         "apiserver_admission_webhook_rejection_count", "0+1x600", name="vipujob.graphcore.ai", error_type="no_error"
     ),
     series("probe_ssl_earliest_cert_expiry", f"{100 * 86400}x600", job="ipu-operator-webhook"),
+    series(CONDITION, "1x600", node="w1", condition="FabricProved", status="true"),
+    series(CONDITION, "0x600", node="w1", condition="FabricProved", status="unknown"),
     series("kube_node_status_allocatable", "63x600", node="w1", resource="rdma_a"),
     series("kube_node_status_allocatable", "63x600", node="w2", resource="rdma_a"),
     *(series(RDMA_PODS, "1x600", namespace="ml", pod=f"p{n}", container="c", resource="rdma_a") for n in range(20)),
@@ -178,6 +181,13 @@ TROUBLES = {
         ],
         ["MultusTokenEnds"],
     ),
+    "a node is not proved": (
+        [
+            series(CONDITION, "0x600", node="w1", condition="FabricProved", status="true"),
+            series(CONDITION, "1x600", node="w1", condition="FabricProved", status="unknown"),
+        ],
+        ["FabricUnproved"],
+    ),
     "pool exhausted": (
         [series("spiderpool_ipam_allocation_err_ip_used_out_counts_total", "0+1x600", pod="agent")],
         ["FabricPoolExhausted"],
@@ -231,7 +241,7 @@ def test_every_graph_shows_something(programs: Path, files: Path) -> None:
     """promtool evaluates the dashboard's queries on a fabric on which nothing is wrong."""
     panels = render("metrics", "dashboard.json", **SITE)["panels"]
     queries = [target["expr"] for panel in panels for target in panel["targets"]]
-    assert len(queries) == 7
+    assert len(queries) == 8
     given = {one["series"]: one["values"] for one in [*HEALTHY, *DRAWN]}
     seen = {"eval_time": "3h", "exp_samples": [{"labels": "{}", "value": 1}]}
     test = {
@@ -333,7 +343,7 @@ def test_a_real_prometheus(programs: Path, files: Path, exporter: str, token: st
         assert [one["value"][1] for one in seen] == ["7"] * int(up)
         groups = eventually(lambda: [g for g in ask(address, "rules")["groups"] if g["lastEvaluation"] > "0002"])
         broken = [rule["name"] for group in groups for rule in group["rules"] if rule["health"] == "err"]
-        assert (len(groups), broken) == (7, [])
+        assert (len(groups), broken) == (8, [])
     finally:
         process.terminate()
         process.wait(20)

@@ -123,7 +123,7 @@ def given_variables(words):
             yield from json.loads(value) if value.startswith("{") else [value.partition("=")[0]]
 
 
-WITHOUT_HOSTS = {"fabric_support_bundle", "pod"}  # variables of playbooks that ask no host then
+WITHOUT_HOSTS = {"fabric_support_bundle", "fabric_slice_plan", "pod"}  # variables of playbooks that ask no host then
 
 
 def wrong_play(words):

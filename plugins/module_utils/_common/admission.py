@@ -17,19 +17,19 @@ TOLERATION = {**TAINT, "operator": "Exists"}
 ENFORCE = "enforce"
 
 
-def at_most(wanted: t.Union[int, str], nodes: int) -> int:
-    """How many of the nodes fabric_max_unproved allows: a count, or a percentage of at least one."""
+def count_of(wanted: t.Union[int, str], nodes: int, what: str, where: str) -> int:
+    """How many of the nodes a count or a percentage is: of a percentage at least one. FabricError for anything else."""
     count = re.fullmatch(r"\s*(\d{1,6})\s*(%?)\s*", str(wanted))
     if not count or (count.group(2) and int(count.group(1)) > 100):
-        raise FabricError(
-            "The most nodes that a failed proof may close are a count or a percentage.",
-            "fabric_max_unproved",
-            repr(wanted),
-            "Write a number such as 2, or a percentage such as 10%.",
-            code="invalid-input",
-        )
+        step = "Write a number such as 2, or a percentage such as 10%."
+        raise FabricError(f"{what} a count or a percentage.", where, repr(wanted), step, code="invalid-input")
     number = int(count.group(1))
     return max(1, nodes * number // 100) if count.group(2) and number else number
+
+
+def at_most(wanted: t.Union[int, str], nodes: int) -> int:
+    """How many of the nodes fabric_max_unproved allows."""
+    return count_of(wanted, nodes, "The most nodes that a failed proof may close are", "fabric_max_unproved")
 
 
 def with_unproved(mode: str, tolerations: t.Sequence[t.Mapping[str, t.Any]]) -> t.List[t.Mapping[str, t.Any]]:

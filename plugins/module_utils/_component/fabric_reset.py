@@ -41,6 +41,7 @@ class Seen:
     stacks: t.Mapping[StackName, Stack] = dataclasses.field(default_factory=dict)
     own: t.Sequence[str] = ()  # NAMESPACE/NAME of the operators and of whereabouts that are ours
     marked: t.Sequence[str] = ()  # nodes with a condition, a record or a taint of the proof
+    scheduled: t.Sequence[str] = ()  # objects of proofs on a schedule
     whereabouts: t.Sequence[str] = ()
     whereabouts_networks: t.Sequence[str] = ()  # of others
     gpu_operators: t.Sequence[str] = ()  # none where the site has no GPUs, likewise the next two
@@ -67,7 +68,7 @@ def decide(settings: Settings, seen: Seen) -> FabricReset:
     users = [*stack_list(seen, "pods"), *seen.gpu_pods, *(seen.ipu["jobs"] if seen.ipu else [])]
     kept = whereabouts_stays(seen)
     stays = [*stack_list(seen, "needed_by"), *kept, *found["stays on purpose"]]
-    left = [*found["objects"], *seen.marked, *found["operators"], *found["GPU operators"], *users]
+    left = [*found["objects"], *seen.marked, *seen.scheduled, *found["operators"], *found["GPU operators"], *users]
     nothing = f"Nothing of this fabric is left in the cluster{but(stays)}. {HOSTS_TOO if seen.removes_cluster else ''}"
     refusal = ""
     if asked and users and not seen.force:
@@ -135,6 +136,7 @@ def found_in(seen: Seen) -> t.Dict[str, t.List[str]]:
         **{f"{STACKS[name].title} stays for": [*stack.get("needed_by", ())] for name, stack in seen.stacks.items()},
         "whereabouts stays for": whereabouts_stays(seen),
         "nodes marked by the proof": [shorten_list(seen.marked, NAMES)] if seen.marked else [],
+        "proofs on a schedule": [each for each in seen.scheduled if each.startswith(("CronJob", "Namespace"))],
         "stays on purpose": [what for what, there in stays.items() if there],
         "pods on the networks": stack_list(seen, "pods"),
         "pods with GPUs": [*seen.gpu_pods],

@@ -27,7 +27,7 @@ from .._network.ipu_release import (
     second_operator,
 )
 from .manifests import check_manifest, parse_manifest
-from .objects import definitions, home, named
+from .objects import POD_SECURITY, definitions, home, named
 from .settings import ChartSettings
 
 Values = t.Dict[str, t.Any]  # of a chart: any YAML
@@ -192,7 +192,7 @@ def decide(settings: Settings, seen: Seen) -> Wish:
         ),
         objects=parse_manifest(seen.crd) if needs_crd else [],
         # Before 1.2.0 the controller is on the host's network, which only privileged namespaces allow.
-        namespace_labels={"pod-security.kubernetes.io/enforce": "privileged"}
+        namespace_labels={POD_SECURITY: "privileged"}
         if boolean(before_1_2 if host_network is None else host_network)
         else {},
         # Since 1.2.0 the chart creates the webhook's certificate itself, for a year.

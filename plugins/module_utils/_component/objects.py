@@ -10,6 +10,8 @@ import typing as t
 from .._kube.query import Object
 from .._model.plan import PlannedNetwork, RdmaResource
 
+POD_SECURITY = "pod-security.kubernetes.io/enforce"  # label of a namespace: what its pods may ask for
+
 
 def named(api_version: str, kind: str, name: str, namespace: str = "") -> Object:
     """What names an object."""

@@ -22,6 +22,7 @@ TRUE, FALSE, UNKNOWN = "True", "False", "Unknown"
 BOTH_WAYS = ("ping", "full_size")  # an answer comes back on the other direction
 NO_POD = ("node", "pod")  # without one, all paths of a node fail
 LONGEST = 160  # characters of what was seen, and of a next step: `kubectl describe node` wraps no line
+NEW = "New"  # the reason of a node that no proof has judged
 LEFT_OPEN = " Left open: "  # before the reason, at the end of a message
 PROVE = "Next: run ipu.fabric.verify, which proves it."
 # Reasons for Unknown, by what of a node differs from when it was proved; the first counts.
@@ -274,7 +275,7 @@ def judge(node: NodeSeen, proof: Proof) -> NodeProof:
         return NodeProof(UNKNOWN, reason, f"{what} since the proof of {record.time}. {PROVE}", record)
     if node.status in (FALSE, UNKNOWN) or (node.status == TRUE and record):
         return NodeProof(node.status, node.reason, node.message, record)
-    return NodeProof(UNKNOWN, "New", f"Not proved yet. {PROVE}")
+    return NodeProof(UNKNOWN, NEW, f"Not proved yet. {PROVE}")
 
 
 def close(

@@ -122,7 +122,11 @@ def release_check(name: str, version: str, releases: t.Sequence[ChartRelease], s
     expected = f"{version}, deployed".lstrip(", ")
     if found is None:
         if served:
-            return skip("release", "not installed by Helm: there is no release to compare", subject=name)
+            return skip(
+                "release",
+                "not installed by Helm, or not for this account to read: there is no release to compare",
+                subject=name,
+            )
         return result("release", False, expected, "no such release", subject=name)
     seen = "{version}, {status}".format(**found)
     same = not version or found["version"].lstrip("v") == version.lstrip("v")

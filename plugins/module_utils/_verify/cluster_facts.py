@@ -50,15 +50,22 @@ Pending = t.Tuple["Future[t.Optional[Object]]", "Future[t.Optional[Object]]"]
 HEALTH_PAUSES = (0, 5, 10)
 
 
-def cluster_facts(cluster: Cluster, plan: Plan, pool: ThreadPoolExecutor, ipu: bool) -> t.Tuple[ClusterFacts, Nodes]:
-    """All asked at the same time. The nodes come as objects too: pods are made for them."""
+def cluster_facts(
+    cluster: Cluster, plan: Plan, pool: ThreadPoolExecutor, ipu: bool, secrets: bool = True
+) -> t.Tuple[ClusterFacts, Nodes]:
+    """All asked at the same time. The nodes come as objects too: pods are made for them.
+
+    secrets: false asks neither for Helm's releases nor for the IPU operator, which has a certificate in one.
+    """
     get = cluster.get
     group = STACKS[stack_name(plan["releases"])].group
     groups = [group, NAD_API, *([IPUJOB_API] if ipu else [])]
     policy = pool.submit(get, POLICY)
     version = pool.submit(get, "/version")
     listed = pool.submit(cluster.items, "/api/v1/nodes")
-    wanted = has_stack(plan["releases"]) or ipu  # else nothing is compared with a release, which is in a Secret
+    wanted = secrets and (
+        has_stack(plan["releases"]) or ipu
+    )  # else nothing is compared with a release, which is in a Secret
     releases = pool.submit(newest_releases, cluster, ipu_release(plan)) if wanted else None
     addons = pool.submit(addon_facts, cluster)
     exclusive = pool.submit(exclusive_cilium, cluster)
@@ -67,7 +74,7 @@ def cluster_facts(cluster: Cluster, plan: Plan, pool: ThreadPoolExecutor, ipu: b
     lacking = pool.submit(pods_without, cluster, plan["networks"])
     requests = pool.submit(kubelet_requests, cluster, plan)
     images = pool.submit(pinned_containers, cluster, plan.get("image_digests", {}))
-    operator = pool.submit(ipu_facts, cluster) if ipu else None
+    operator = pool.submit(ipu_facts, cluster) if ipu and secrets else None
     kinds = [pool.submit(get, f"/apis/{group}") for group in groups]
     networks = {network["name"]: request_network(cluster, plan, network, pool) for network in plan["networks"]}
     nodes = {node["metadata"]["name"]: node for node in listed.result()}

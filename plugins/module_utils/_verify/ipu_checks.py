@@ -20,6 +20,7 @@ UNREAD = (
     "the operator's ConfigMap of V-IPU controllers could not be read",
     f"Let this user read the ConfigMap {CONTROLLERS}; the playbook ipu.fabric.fabric writes it.",
 )
+NOT_READ = "the account of a scheduled proof may not read what is in Secrets"
 OWN_NIC = "V-IPU is on this node's own NIC, which pods don't reach: workers need the host's network"
 
 
@@ -27,7 +28,11 @@ def check_ipu(plan: Plan, probe: Probe, expect: Expect) -> t.Iterator[Check]:
     if not expect.ipu:
         return
     yield from vipu_checks(plan, probe["pods"])
-    yield from label_checks(plan, probe["nodes"], probe["ipu"].get("controllers"))
+    yield from label_checks(plan, probe["nodes"])
+    if not probe["ipu"]:
+        yield from (skip(check, NOT_READ) for check in ("ipu_operator", "webhook", "vipu_proxy", "ipu_certificate"))
+        return
+    yield from controller_checks(plan, probe["nodes"], probe["ipu"].get("controllers"))
     deployments, proxy = probe["ipu"]["deployments"], probe["ipu"]["proxy"]
     late = [f"{d['name']} {d['ready']} of {d['wanted']} ready" for d in deployments if d["ready"] < d["wanted"]]
     seen = "; ".join(late) or ", ".join(d["name"] for d in deployments) or "no Deployment"
@@ -65,10 +70,8 @@ def vipu_checks(plan: Plan, pods: Pods) -> t.Iterator[Check]:
         yield unproven("vipu", "no pod to ask from", NODE_POD[1])
 
 
-def label_checks(
-    plan: Plan, nodes: t.Mapping[str, NodeFacts], controllers: t.Optional[t.Sequence[str]]
-) -> t.Iterator[Check]:
-    """The plan's labels on its nodes, and both against those by which the operator places workers."""
+def label_checks(plan: Plan, nodes: t.Mapping[str, NodeFacts]) -> t.Iterator[Check]:
+    """The plan's labels on its nodes."""
     planned = plan["vipu"]["node_labels"]
     if not planned:
         yield skip("ipu_labels", "the plan has no node labels")
@@ -81,7 +84,13 @@ def label_checks(
         expected = ", ".join(f"{key}={value}" for key, value in sorted(labels.items()))
         seen = ", ".join(wrong) or expected
         yield result("ipu_labels", not wrong, expected, seen if node in nodes else NO_NODE[0], node=node)
-    given = {f"{key}={value}" for labels in planned.values() for key, value in labels.items()}
+
+
+def controller_checks(
+    plan: Plan, nodes: t.Mapping[str, NodeFacts], controllers: t.Optional[t.Sequence[str]]
+) -> t.Iterator[Check]:
+    """The planned labels, and those of nodes, against those by which the operator places workers."""
+    given = {f"{key}={value}" for labels in plan["vipu"]["node_labels"].values() for key, value in labels.items()}
     if controllers is None and given:
         yield unproven("ipu_labels", UNREAD[0], UNREAD[1], subject=CONTROLLERS)
     elif controllers or given:

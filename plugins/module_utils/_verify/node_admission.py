@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import json
 import typing as t
@@ -17,8 +18,11 @@ from .._common.result import FabricError, outcome
 from .._kube.client import MANAGER, ApiError, Cluster, connect, refusal
 from .._kube.node_labels import NODES, patch_node
 from .._kube.query import Object, query, quoted
-from .admission import NodeProof, Proof, Verdict, decide, nic_parts, see_node, summary
+from .admission import TRUE, NodeProof, Proof, Verdict, decide, nic_parts, see_node, summary
 
+LONGEST_EVENT = 1024  # bytes of a message that the API server takes
+MOST_EVENTS = 100  # of a run: beyond that it is not about single nodes
+EVENTS = "/api/v1/namespaces/default/events"
 # Conditions are merged by their type, annotations by their key: those of others stay as they are.
 STRATEGIC = "application/strategic-merge-patch+json"
 
@@ -48,6 +52,21 @@ def taints(wanted: NodeProof) -> Object:
     return {"taints": [{**TAINT, "state": "present" if wanted.tainted else "absent"}]}
 
 
+def event(name: str, wanted: NodeProof, now: str) -> Object:
+    """What `kubectl describe node` and `kubectl events` show of a change; they find a node's by its name as uid."""
+    return {
+        "metadata": {"generateName": f"{name}.", "namespace": "default"},
+        "involvedObject": {"apiVersion": "v1", "kind": "Node", "name": name, "uid": name},
+        "type": "Normal" if wanted.status == TRUE else "Warning",
+        "reason": f"{CONDITION}{wanted.status}",
+        "message": wanted.message[:LONGEST_EVENT],
+        "source": {"component": MANAGER},
+        "firstTimestamp": now,
+        "lastTimestamp": now,
+        "count": 1,
+    }
+
+
 def change_node(cluster: Cluster, node: Object, wanted: NodeProof, patch: Object) -> None:
     """The taint first: a node that is to be closed is, whatever happens then. A node that has left needs nothing."""
     name = node["metadata"]["name"]
@@ -61,6 +80,12 @@ def change_node(cluster: Cluster, node: Object, wanted: NodeProof, patch: Object
     except FabricError as error:
         if error.code != "not-found":
             raise
+
+
+def tell(cluster: Cluster, happened: Object) -> None:
+    """Without the right to, or the room for, an event the condition still says it all."""
+    with contextlib.suppress(ApiError):
+        cluster.request("post", EVENTS, happened)
 
 
 def view(status: str, reason: str, tainted: bool) -> Object:
@@ -84,6 +109,8 @@ def admit(module: AnsibleModule) -> t.Dict[str, t.Any]:
     if due and not module.check_mode:
         with ThreadPool(min(params["concurrency"], len(due))) as pool:
             pool.map(lambda name: change_node(cluster, nodes[name], wanted[name], patches[name]), due)
+            turned = [name for name in due if seen[name].status and wanted[name].status not in ("", seen[name].status)]
+            pool.map(lambda name: tell(cluster, event(name, wanted[name], now)), turned[:MOST_EVENTS])
     before = {name: view(one.status, one.reason, one.tainted) for name, one in seen.items()}
     after = {name: view(one.status, one.reason, one.tainted) for name, one in wanted.items()}
     differing = [name for name in wanted if before[name] != after[name]]

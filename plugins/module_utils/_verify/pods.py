@@ -39,6 +39,7 @@ class Options(t.NamedTuple):
     ipu: bool
     ipu_partition: str
     ipu_device: int
+    own_namespace: bool = True  # or `namespace` is there already, with the account of the pods
     checks: t.Sequence[str] = ()  # names of those that the facts are for; empty: of all
 
     def asks(self, *checks: str) -> bool:

@@ -75,9 +75,10 @@ def probe(cluster: Cluster, plan: Plan, options: Options) -> Probe:
     with ThreadPoolExecutor(options.forks) as pool, termination_as_error():  # or pods would stay
         outside = Run(cluster, plan, options, pool)
         pools = audit(cluster, SETTLE_SECONDS)  # before anything of ours takes an address, or gives one back
-        remove_leftovers(outside)
+        if options.own_namespace:
+            remove_leftovers(outside)
         wait_for_resources(outside)
-        facts, nodes = cluster_facts(cluster, plan, pool, options.ipu)
+        facts, nodes = cluster_facts(cluster, plan, pool, options.ipu, options.own_namespace)
         with namespace_for(outside) as run:
             seen = pod_facts(run, nodes)
     seconds = round(time.monotonic() - start, 1)
@@ -87,7 +88,7 @@ def probe(cluster: Cluster, plan: Plan, options: Options) -> Probe:
 
 def pod_facts(run: Run, nodes: Nodes) -> TrafficFacts:
     """What can only be seen with a namespace and pods."""
-    accepted = run.pool.submit(webhook, run) if run.options.ipu else None
+    accepted = run.pool.submit(webhook, run) if run.options.ipu and run.options.own_namespace else None
     pods = start_pods(run, nodes)
     ask_pods(run, pods)
     return {
@@ -151,6 +152,10 @@ def remove(run: Run) -> None:
 def namespace_for(outside: Run) -> t.Iterator[Run]:
     """A namespace with no more rights than the pods need: only those with RDMA need `privileged`."""
     prefix = outside.options.namespace
+    if not outside.options.own_namespace:
+        with pods_only(outside._replace(namespace=prefix)) as run:
+            yield run
+        return
     labels = {LABEL: prefix, objects.PSA: "privileged" if has_rdma(outside.plan) else "baseline"}
     body = {"metadata": {"generateName": f"{prefix}-", "labels": labels, "annotations": alive_now()}}
     run = outside._replace(namespace=create(outside, "/api/v1/namespaces", body)["metadata"]["name"])
@@ -161,6 +166,24 @@ def namespace_for(outside: Run) -> t.Iterator[Run]:
             yield run
     finally:
         remove(run)
+
+
+@contextlib.contextmanager
+def pods_only(run: Run) -> t.Iterator[Run]:
+    """A namespace and an account that are there already, for a user who may create nothing but pods in it."""
+    remove_pods(run)  # of a run that was killed
+    try:
+        yield run
+    finally:
+        remove_pods(run)
+
+
+def remove_pods(run: Run) -> None:
+    """Only those of a probe, and until they are gone: the next run has pods of the same names."""
+    end, ours = time.monotonic() + run.options.timeout, {"labelSelector": f"{LABEL}={run.options.namespace}"}
+    run.cluster.request("delete", run.path("pods"), **ours)
+    while run.cluster.items(run.path("pods"), **ours) and time.monotonic() < end:
+        time.sleep(1)
 
 
 def create(run: Run, path: str, body: Object) -> Object:

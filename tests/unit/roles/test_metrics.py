@@ -75,6 +75,7 @@ def objects(**settings):
             [
                 "FabricPoolExhausted",
                 "FabricPoolNearlyFull",
+                "FabricUnproved",
                 "IpuOperatorDown",
                 "IpuOperatorReconcileErrors",
                 "IpuPartitionsLeaked",
@@ -137,7 +138,7 @@ def test_no_expression_stands_on_an_exporter_that_is_not_there(count):
 )
 def test_alerts_of_a_network(network, expected):
     found = set(names(networks=[{**NETWORK, **network}], sources=["kube_state_metrics"]))
-    assert found - {"IpuOperatorDown", "IpuOperatorReconcileErrors", "MultusTokenEnds"} == expected
+    assert found - {"FabricUnproved", "IpuOperatorDown", "IpuOperatorReconcileErrors", "MultusTokenEnds"} == expected
 
 
 @pytest.mark.parametrize(("life", "age"), [(31536000, 335 * 86400), (3607, 2404)])
@@ -334,7 +335,7 @@ def test_a_probe_is_asked_as_the_alerts_and_exporters_expect():
 def test_the_dashboard_is_a_grid():
     shown = panels()
     places = [(p["gridPos"]["x"], p["gridPos"]["y"]) for p in shown]
-    assert places == [(0, 0), (12, 0), (0, 8), (12, 8), (0, 16)]
+    assert places == [(0, 0), (12, 0), (0, 8), (12, 8), (0, 16), (12, 16)]
     assert [p["title"] for p in shown] == [
         "IPUs",
         "Reconciliations of IPUJobs",

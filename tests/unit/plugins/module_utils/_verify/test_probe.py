@@ -101,6 +101,7 @@ def plan(count: int = 2) -> Facts:
     host = {"roles": ["worker"], "links": {"rdma-net": link}}
     return {
         "releases": {},
+        "cluster": {},
         "hosts": {f"h{i}": {**host, "node": f"n{i}", "address": f"10.88.0.{i}"} for i in range(count)},
         "networks": [{**network, "rdma": False, "subnet": subnet, "subnets": [subnet], "pools": []}],
         "vipu": {"controllers": [], "node_labels": {}},
@@ -318,6 +319,31 @@ def test_a_run_says_that_it_is_alive_from_its_first_moment_to_its_last(monkeypat
     count = len(beats)
     time.sleep(0.2)
     assert len(beats) <= count + 1
+
+
+def test_in_a_namespace_of_others_only_pods_come_and_go() -> None:
+    """What a scheduled proof may do: no namespaces, no Secrets, and nothing of the IPU operator, which has one."""
+    writes: t.List[t.Tuple[str, str]] = []
+
+    class Api(FakeApi):
+        def request(self, verb: str, path: str, body: t.Any = None, content_type: str = "", **query: t.Any) -> Facts:
+            assert not path.startswith("/api/v1/secrets")
+            assert "ipujobs" not in path
+            if verb != "get":
+                writes.append((verb, path))
+            return super().request(verb, path, body, content_type, **query)
+
+    api = Api(["n0", "n1"])
+    api.pods["probe-n9"] = {"metadata": {"name": "probe-n9"}}  # of a run that was killed
+    facts = probe.probe(api, plan(2), options(own_namespace=False, ipu=True))
+    assert {verb for verb, path in writes if path == "/api/v1/namespaces/verify/pods"} == {"post", "delete"}
+    assert {path for _verb, path in writes} == {"/api/v1/namespaces/verify/pods"}
+    assert not api.pods
+    assert not api.namespaces
+    assert sorted(facts["pods"]) == ["n0", "n1"]
+    checks = check_fabric(plan(2), facts, Expect())
+    skipped = {check.check for check in checks if check.status == "skipped"}
+    assert {"ipu_operator", "webhook", "vipu_proxy", "ipu_certificate"} <= skipped
 
 
 def test_a_kill_removes_the_pods(monkeypatch: pytest.MonkeyPatch) -> None:
