@@ -9,7 +9,7 @@ import dataclasses
 import json
 import typing as t
 
-from .._common.admission import nfd_tolerations, with_unproved
+from .._common.admission import ENFORCE, nfd_tolerations, with_unproved
 from .._common.result import FabricError
 from .._kube.merge_values import merge_values
 from .._kube.query import Object
@@ -128,6 +128,7 @@ def installed(settings: Settings, seen: Seen) -> OperatorWish:
     former = ours[0]["version"] if ours else ""
     nfd = elsewhere(seen.nfd, settings)
     check_kubernetes(settings, seen.version)
+    check_admission(settings, can)
     if seen.present:
         check_multus("network_operator", settings.multus, elsewhere(seen.multus, settings))
     check_only_one(settings, [each["namespace"] for each in seen.network_operators if not is_ours(each, settings)])
@@ -182,6 +183,18 @@ def check_kubernetes(settings: Settings, version: str) -> None:
             "Take another release, or set fabric_allow: [kubernetes-range] (for the role alone,"
             " network_operator_allow_kubernetes: true) to install it anyway.",
             code="wrong-state",
+        )
+
+
+def check_admission(settings: Settings, can: t.Mapping[str, bool]) -> None:
+    if settings.admission == ENFORCE and not can["tolerations"]:
+        raise FabricError(
+            f"DaemonSets of network operator {settings.version} tolerate no taint of ours: new nodes could never be"
+            " proved.",
+            "fabric_admission",
+            settings.admission,
+            "Set fabric_admission to warn, or take network operator 23.7 or later.",
+            code="invalid-input",
         )
 
 

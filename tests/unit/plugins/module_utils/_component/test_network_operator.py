@@ -271,6 +271,12 @@ def test_what_the_proof_needs_runs_on_nodes_that_are_not_proved():
     assert "node-feature-discovery" not in chart_values(nfd=True)
 
 
+def test_what_the_proof_needs_would_not_run():
+    with pytest.raises(FabricError, match="Set fabric_admission to warn"):
+        wish(version="23.4.0", ipam="whereabouts", admission="enforce", allow_kubernetes=True)
+    assert wish(version="23.4.0", ipam="whereabouts", admission="warn", allow_kubernetes=True).objects
+
+
 def test_a_multus_that_is_there_already_is_used():
     """Such as that of RKE2; the operator still brings its plugins."""
     assert set(policy("26.4.1", "nv-ipam", multus=False)["secondaryNetwork"]) == {"cniPlugins"}
