@@ -20,6 +20,7 @@ from .pods import node_of, targets
 
 TRUE, FALSE, UNKNOWN = "True", "False", "Unknown"
 BOTH_WAYS = ("ping", "full_size")  # an answer comes back on the other direction
+REGRESSION = "regression"  # a check that compares with earlier proofs: a figure of the test that is its subject
 NO_POD = ("node", "pod")  # without one, all paths of a node fail
 LONGEST = 160  # characters of what was seen, and of a next step: `kubectl describe node` wraps no line
 NEW = "New"  # the reason of a node that no proof has judged
@@ -114,20 +115,23 @@ def verdicts(checks: t.Sequence[Check], nodes: t.Sequence[str] = ()) -> t.Dict[s
 
 
 def by_node(checks: t.Sequence[Check]) -> t.Dict[str, t.List[Check]]:
-    """The checks of one node each."""
+    """The checks of one node each; that a node is in other groups than before is no fault of it."""
     found: t.Dict[str, t.List[Check]] = {}
     for check in checks:
-        if check.node:
+        if check.node and (check.check, check.subject) != (REGRESSION, "groups"):
             found.setdefault(node_of(check.node), []).append(check)
     return found
 
 
 def by_test(checks: t.Sequence[Check]) -> t.Dict[t.Tuple[str, str], t.Dict[t.Tuple[str, ...], Check]]:
-    """The checks of pairs, by network and test."""
+    """The checks of pairs, by network and test. A figure that fell is a failure of its test, and told after it."""
     found: t.Dict[t.Tuple[str, str], t.Dict[t.Tuple[str, ...], Check]] = {}
-    for check in checks:
-        if check.pair:
-            found.setdefault((check.network, check.check), {})[check.pair] = check
+    of_pairs = [check for check in checks if check.pair]
+    for check in sorted(of_pairs, key=lambda check: check.check == REGRESSION):
+        test = check.subject if check.check == REGRESSION else check.check
+        pairs = found.setdefault((check.network, test), {})
+        if check.pair not in pairs or pairs[check.pair].status != FAILED:
+            pairs[check.pair] = check
     return found
 
 

@@ -105,6 +105,18 @@ def test_two_pods_of_one_node_point_to_it():
     assert statuses([*checks_of(["w1"]), result("ping", True, "answers", "3", pair=pair, network=NET)]) == {"w1": GOOD}
 
 
+def test_a_figure_that_fell_is_a_failure_of_its_test():
+    def fell(*pair: str) -> Check:
+        return result("regression", False, ">= 90", "50", pair=pair, network=NET, subject="rping")
+
+    good = checks_of(FOUR)
+    assert statuses([*good, fell("w1", "w2")]) == {**dict.fromkeys(FOUR, GOOD), "w1": UNCLEAR, "w2": UNCLEAR}
+    worse = [fell(*pair) for name in FOUR[1:] for pair in (("w1", name), (name, "w1"))]
+    assert statuses([*good, *worse]) == {**dict.fromkeys(FOUR, GOOD), "w1": PATH}
+    moved = result("regression", False, "rail-a", "rail-b", node="w1", subject="groups")
+    assert statuses([*good, moved]) == dict.fromkeys(FOUR, GOOD)
+
+
 def test_a_proof_of_one_node_speaks_of_that_node_alone():
     pairs = [("w3", name) for name in FOUR]
     some = [check for check in checks_of(FOUR, bad=pairs) if not check.pair or "w3" in check.pair]
