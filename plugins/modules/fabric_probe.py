@@ -238,7 +238,8 @@ def body(module: AnsibleModule) -> t.Dict[str, t.Any]:
         reason = "check mode creates no pods, and proof needs them"
         return {"changed": False, "probe": {"probed": False, "reason": reason}}
     options = Options(**{name: module.params[name] for name in Options._fields})
-    plan, nodes, busy, cluster = module.params["plan"], module.params["nodes"], {}, connect(module)
+    plan, nodes, cluster = module.params["plan"], module.params["nodes"], connect(module)
+    busy: t.Dict[str, str] = {}
     if module.params["slice"]:
         proved = last_proofs(cluster.items(NODES))
         nodes, busy = next_slice(plan, running_pods(cluster), proved, module.params["slice"])
