@@ -138,18 +138,22 @@ def not_ready(pod: Object) -> t.List[Problem]:
     return [Problem(f"{where}: {message}")] if message else []
 
 
+def _waiting(
+    cluster: Cluster, namespace: str, pods: t.Sequence[Object], selector: str
+) -> t.Tuple[t.Dict[str, Object], t.List[Object]]:
+    """Pods that wait for their parts, by UID, and events of them: not those of an earlier pod of the same name."""
+    waiting = {pod["metadata"].get("uid"): pod for pod in pods if waits_for_its_parts(pod)}
+    events = cluster.items(f"/api/v1/namespaces/{namespace}/events", fieldSelector=selector) if waiting else []
+    return waiting, [event for event in events if event["involvedObject"].get("uid") in waiting]
+
+
 def network_problems(cluster: Cluster, namespace: str, pods: t.Sequence[Object]) -> t.List[Problem]:
     """Pods whose network could not be set up so far: only events say so. The kubelet tries again by itself."""
-    waiting = [pod for pod in pods if waits_for_its_parts(pod)]
-    if not waiting:
-        return []
-    events = cluster.items(f"/api/v1/namespaces/{namespace}/events", fieldSelector=SANDBOX_EVENTS)
-    # Not those of an earlier pod of this name.
-    uids = {pod["metadata"].get("uid") for pod in waiting}
-    failures = sandbox_failures(event for event in events if event["involvedObject"].get("uid") in uids)
+    waiting, events = _waiting(cluster, namespace, pods, SANDBOX_EVENTS)
+    failures = sandbox_failures(events)
     return [
         Problem(f"pod {name} on {pod['spec']['nodeName']}: its network could not be set up yet: {failures[name][-1]}")
-        for pod in waiting
+        for pod in waiting.values()
         for name in [pod["metadata"]["name"]]
         if failures.get(name)
     ]
@@ -157,11 +161,8 @@ def network_problems(cluster: Cluster, namespace: str, pods: t.Sequence[Object])
 
 def mount_problems(cluster: Cluster, namespace: str, pods: t.Sequence[Object]) -> t.List[Problem]:
     """Pods of which a volume could not be mounted so far: only events say so."""
-    waiting = {pod["metadata"].get("uid"): pod for pod in pods if waits_for_its_parts(pod)}
-    if not waiting:
-        return []
-    events = cluster.items(f"/api/v1/namespaces/{namespace}/events", fieldSelector=MOUNT_EVENTS)
-    told = {event["involvedObject"].get("uid"): event.get("message", "") for event in events}
+    waiting, events = _waiting(cluster, namespace, pods, MOUNT_EVENTS)
+    told = {event["involvedObject"]["uid"]: event.get("message", "") for event in events}
     return [
         Problem(
             f"pod {pod['metadata']['name']} on {pod['spec']['nodeName']}: {told[uid]}", fault=NO_HOST_PATH in told[uid]

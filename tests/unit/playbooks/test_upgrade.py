@@ -38,7 +38,7 @@ class Cluster(Answers):
             return {"upgrade": upgrade, "text": "turns", "errors": 0}
         hosts = {name: {"node": name, "address": "", "links": {}} for name in nodes}
         plan = {"hosts": hosts, "releases": {"kubernetes": self.state["wanted"]}, "cluster": {}, "networks": []}
-        return {"plan": plan, "text": "plan", "errors": 0}
+        return {"plan": plan, "text": "plan", "errors": 0, "refusal": ""}
 
     def delegated_module(self, args: Data) -> Data:
         return {"hosts": {name: {} for name in args["hosts"]}}
