@@ -242,7 +242,7 @@ def derive_network(attachment: Object, seen: ClusterObjects, known: t.Sequence[R
         "hosts": sorted(node["metadata"]["name"] for node in wanted),
         "master": master,
         "mode": str(config.get("mode") or CNIS[cni]),
-        "mtu": int(config.get("mtu") or 0),
+        "mtu": config["mtu"] if isinstance(config.get("mtu"), int) else 0,
         "resource": resource,
         "rdma": bool(resource),
         "rdma_drivers": [],

@@ -190,10 +190,10 @@ def of_spiderpool(ipam: Object, pools: Pools) -> Addresses:
     named = [*(ipam.get("default_ipv4_ippool") or ()), *(ipam.get("default_ipv6_ippool") or ())]
     named = named or [name for name, spec in known.items() if spec.get("default")]
     specs = [known[name] for name in named if name in known]
+    if not named:
+        raise LeftOutError("it names no SpiderIPPool, and none is the default: pods or namespaces name theirs")
     if not specs:
-        raise LeftOutError(
-            f"Spiderpool has no pool {', '.join(named)}".rstrip(), "Create the SpiderIPPool.", fault=True
-        )
+        raise LeftOutError(f"Spiderpool has no pool {', '.join(named)}", "Create the SpiderIPPool.", fault=True)
     kept = sorted({key for spec in specs for key in AFFINITIES if spec.get(key)})
     if kept:
         raise LeftOutError(f"its SpiderIPPools are for some pods only ({', '.join(kept)}), not for those of the proof")

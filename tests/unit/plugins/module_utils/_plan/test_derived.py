@@ -208,6 +208,13 @@ def test_left_out(attachment: Object, more: Object, why: str, fault: bool) -> No
     assert found["next"] or not fault
 
 
+def test_pods_may_name_their_pools_themselves() -> None:
+    plan = derive_plan(cluster(nad("a", {"type": "spiderpool"}), nad("b", WHEREABOUTS), pools=Pools([], [])))
+    (found,) = plan["not_proved"]
+    assert (found["network"], found["fault"]) == ("default/a", False)
+    assert "names no SpiderIPPool" in found["why"]
+
+
 def test_a_pool_for_some_pods_is_not_for_those_of_the_proof() -> None:
     pools = [{"metadata": {"name": "rail-v4"}, "spec": {**POOLS.spiderpool[0]["spec"], "namespaceName": ["jobs"]}}]
     plan = derive_plan(cluster(nad("a", SPIDER), nad("b", WHEREABOUTS), pools=Pools([], pools)))
