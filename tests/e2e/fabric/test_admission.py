@@ -96,7 +96,7 @@ def test_a_new_node_takes_no_job_until_it_is_proved(closing: Bed) -> None:
 
     wait_for("the scheduler has looked at the job", lambda: pod().get("conditions"), 60)
     assert pod()["phase"] == "Pending"
-    assert KEY in pod()["conditions"][0]["message"]
+    assert "untolerated taint" in pod()["conditions"][0]["message"]
     assert prove(closing) == 0
     assert marks(closing) == BOTH
     wait_for("the job has run", lambda: pod().get("phase") == "Succeeded", 180)
