@@ -117,7 +117,8 @@ def verdict(ranks: t.Sequence[Rank]) -> JobRecord:
     seen = [rank for rank in ranks if rank.looks > 1 and rank.last.counters]
     details = [details_of(rank) for rank in ranks]
     if not seen:
-        return JobRecord("unseen", "what it moved was not seen", unseen(ranks), UNSEEN_STEP, ranks=details)
+        why = unseen(ranks)
+        return JobRecord("unseen", f"what it moved was not seen: {why}", why, UNSEEN_STEP, ranks=details)
     rdma, sockets = rdma_ways(seen), socket_ways(seen)
     by_rdma, by_tcp = (sum(way.largest for way in ways) for ways in (rdma, sockets))
     whole, note = by_rdma + by_tcp, notes(ranks, seen)

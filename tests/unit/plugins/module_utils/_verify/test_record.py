@@ -59,6 +59,7 @@ def tcp(environment: t.Mapping[str, str], inside: Inside = POD) -> t.List[Rank]:
     return [rank({**net("eth0", 39 * GB), **sent("mlx5_0", 4000)}, inside=seen)]
 
 
+UNSEEN = "what it moved was not seen: "
 OVER_TCP = "moved 39 GB over TCP on eth0"
 # Name: pods, verdict, the whole text, and the beginning of the next step.
 CASES: t.Dict[str, t.Tuple[t.Sequence[Rank], str, str, str]] = {
@@ -162,8 +163,13 @@ CASES: t.Dict[str, t.Tuple[t.Sequence[Rank], str, str, str]] = {
         "moved 1 GB over TCP on eth0: no variable of NCCL, UCX or MPI says why",
         "Explain",
     ),
-    "seen once": ([rank(sent("mlx5_0", GB), looks=1)], "unseen", "what it moved was not seen", "A pod is looked at"),
-    "never seen": ([], "unseen", "what it moved was not seen", "A pod is looked at"),
+    "seen once": (
+        [rank(sent("mlx5_0", GB), looks=1)],
+        "unseen",
+        f"{UNSEEN}its pods ended before they were seen twice",
+        "A pod is looked at",
+    ),
+    "never seen": ([], "unseen", f"{UNSEEN}none of its pods was seen while it ran", "A pod is looked at"),
 }
 
 
