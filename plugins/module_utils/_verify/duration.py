@@ -1,0 +1,74 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""How many pairs the RDMA tests of a proof have, and about how long they load the network. Pure."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import typing as t
+
+from .._model.plan import Plan
+from . import narrow, pairs
+from .pods import nics_of, rdma_networks, second_targets, targets
+
+PAIR_SECONDS = 10  # rping, four seconds of ib_write_bw, ib_read_lat, and the commands in pods around them
+RDMA_CHECKS = {"rping", "write_bandwidth", "read_latency", "rdma_counters"}
+
+Test = t.Tuple[str, str, str]  # network, host of the client, host of the server
+
+
+class Duration(t.NamedTuple):
+    pairs: int
+    rounds: int
+    seconds: int
+
+
+def steps_of(plan: Plan) -> t.Iterator[t.List[Test]]:
+    """The tests of all RDMA networks, in the steps of the probe."""
+    found = [*targets(plan), *second_targets(plan)]
+    hosts = {target.key: target.host for target in found}
+    distances = {
+        network: pairs.by_distance(sorted(target.key for target in found if network in target.networks))
+        for network in sorted(rdma_networks(plan))
+    }
+    for step in itertools.zip_longest(*distances.values(), fillvalue=()):
+        yield [(network, hosts[a], hosts[b]) for network, each in zip(distances, step) for a, b in each]
+
+
+def duration(plan: Plan, rdma_seconds: int, forks: int) -> Duration:
+    """What is needed always runs, other pairs until the time for it is over."""
+
+    def nics(test: Test) -> t.Iterator[t.Tuple[str, str]]:
+        network, *hosts = test
+        return ((host, nic) for host in hosts for nic in nics_of(plan, network, host))
+
+    number = rounds = seconds = longest = 0
+    for step, tests in enumerate(steps_of(plan)):
+        for together in pairs.rounds(tests, nics):
+            if step >= pairs.NEEDED and seconds + longest > rdma_seconds:
+                return Duration(number, rounds, seconds)
+            takes = PAIR_SECONDS * math.ceil(len(together) / max(1, forks))
+            number, rounds, seconds, longest = (
+                number + len(together),
+                rounds + 1,
+                seconds + takes,
+                max(longest, takes),
+            )
+    return Duration(number, rounds, seconds)
+
+
+def say_duration(
+    plan: Plan, rdma_seconds: int, forks: int, nodes: t.Sequence[str] = (), checks: t.Sequence[str] = ()
+) -> str:
+    """`144 pairs in 12 rounds, about 2 minutes`; empty where no RDMA test runs."""
+    if checks and not RDMA_CHECKS & set(checks):
+        return ""
+    found = duration(narrow.narrow_plan(plan, nodes), rdma_seconds, forks)
+    if not found.pairs:
+        return ""
+    minutes = round(found.seconds / 60)
+    time = f"{minutes} minutes" if minutes > 1 else f"{found.seconds} seconds"
+    many = [f"{found.pairs:,} pair{'s'[: found.pairs - 1]}", f"{found.rounds} round{'s'[: found.rounds - 1]}"]
+    return f"RDMA tests load the fabric now: {' in '.join(many)}, about {time}."
