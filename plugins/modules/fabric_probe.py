@@ -95,6 +95,10 @@ options:
         diameters.
     type: int
     default: 100
+  across_rails:
+    description: Also ping from each network to the others, with at most 64 pairs of pods.
+    type: bool
+    default: false
   rdma_seconds:
     description:
       - RDMA tests begin with those that tell a bad node from a bad path. On each network every node is client and
@@ -264,6 +268,7 @@ def main(run: Runner = run_module) -> None:
         own_namespace={"type": "bool", "default": True},
         slice={"type": "str", "default": ""},
         max_pairs={"type": "int", "default": 100},
+        across_rails={"type": "bool", "default": False},
         rdma_seconds={"type": "int", "default": 300},
         forks={"type": "int", "default": 32},
         ipu={"type": "bool", "default": True},

@@ -96,6 +96,14 @@ options:
     description: Whether gdrdrv is planned.
     type: bool
     default: false
+  rail_isolation:
+    description:
+      - V(expect) where pods must not reach each other from network to network, neither on layer 2 nor by a router.
+        V(forbid) where they must. Empty judges neither.
+      - M(ipu.fabric.fabric_probe) needs O(ipu.fabric.fabric_probe#module:across_rails) for it.
+    type: str
+    choices: ["", expect, forbid]
+    default: ""
   nodes:
     description:
       - The nodes that M(ipu.fabric.fabric_probe) probed, if not all. Only their checks count, and those of the cluster.

@@ -41,7 +41,15 @@ def prove(folder: Path, change: t.Optional[t.Callable[[Facts], None]], **variabl
     probe = fabrics.probe()
     if change:
         change(probe)
-    site = {"api_host": "localhost", "api_kubeconfig": "", "artifacts_dir": str(folder), "ipu": True}
+    site = {
+        "api_host": "localhost",
+        "api_kubeconfig": "",
+        "artifacts_dir": str(folder),
+        "ipu": True,
+        "baseline": "",
+        "report_key": "",
+        "rail_isolation": "",
+    }
     expected = {name: value for name, value in fabrics.EXPECT._asdict().items() if name != "allow_unproven"}
     extra = {
         "fabric_plan": {**fabrics.plan(), "cluster": {"endpoint": "cp1:6443"}},

@@ -50,6 +50,7 @@ class Settings:
     observations: str
     baseline: str
     report_key: str
+    rail_isolation: str
     kubernetes_version: str
     cni: str
     calico_version: str

@@ -61,6 +61,7 @@ class Expect(t.NamedTuple):
     gpu: bool = False
     gpu_rdma: str = "dma-buf"  # or peermem: how GPUDirect RDMA is planned
     gdrcopy: bool = False
+    rail_isolation: str = ""  # expect: networks don't reach each other; forbid: they do; empty: not judged
     allow_unproven: t.Sequence[str] = ()  # checks that need not be proved
 
 

@@ -31,7 +31,11 @@ class UserFacts(Limits):
     error: str  # why there may be less than asked for
 
 
-class PodLink(t.TypedDict):
+class NewerLink(t.TypedDict, total=False):
+    link_local: str  # its own IPv6 address on the link; missing: it has none
+
+
+class PodLink(NewerLink):
     """A network device in a pod."""
 
     mtu: t.Optional[int]  # bytes
@@ -189,6 +193,17 @@ class Pings(t.TypedDict, total=False):
 class PingPair(Pair, Pings):
     address: str  # that was asked
     mtu: int  # bytes; 0: not known
+    error: str
+
+
+class Crossing(Pair):
+    """Pings from one network to another: to the link-local address of a pod's interface there, and to its address."""
+
+    other: str  # network of the one that was asked
+    asked: str  # link-local address; empty: it has none
+    near: Ping
+    far: Ping
+    mac: str  # that answers for the address on the client's own network; empty: none, so that a router was asked
     error: str
 
 
@@ -384,6 +399,7 @@ class TrafficFacts(t.TypedDict, total=False):
 
     pods: t.Dict[str, PodFacts]  # by node
     pairs: t.List[PingPair]
+    crossings: t.List[Crossing]  # missing where nobody asked
     traffic: t.List[Traffic]
     host_traffic: t.List[HostTraffic]
     webhook: t.Optional[Answer]  # None: not asked

@@ -196,6 +196,12 @@ CHECK_TYPES: t.Dict[str, CheckType] = {
         "Set the MTU of switch ports and masters to the plan's. Or set a smaller `mtu` in fabric_networks and run the"
         " playbook ipu.fabric.fabric.",
     ),
+    "rail_isolation": CheckType(
+        "Rails are apart, or not",
+        "network",
+        "Compare VLANs and routes of the switches with the site's design; a cable may be in a port of another rail. If"
+        " the design differs, set fabric_rail_isolation.",
+    ),
     "memlock_root": CheckType("Locked memory, uid 0", "limits", MEMLOCK),
     "memlock_user": CheckType("Locked memory, uid 1000", "limits", MEMLOCK),
     "vipu": CheckType(

@@ -57,6 +57,7 @@ from .ipu_checks import check_ipu
 from .limit_checks import check_limits
 from .pods import Pods, addresses_of, advertised_to, interface_of, link_of, mtu_of, node_of
 from .pool_checks import check_overlaps, check_pools
+from .rail_checks import check_rails
 from .rdma_checks import check_rdma
 from .route_checks import gateway_check, gateways_of, main_routes_check
 from .traffic_checks import check_pings, check_traffic
@@ -142,6 +143,7 @@ def check_fabric(plan: Plan, probe: Probe, expect: Expect) -> t.List[Check]:
         check_pods(plan, probe),
         check_limits(probe, expect),
         check_pings(plan, probe),
+        check_rails(plan, probe, expect),
         check_ipu(plan, probe, expect),
         check_rdma(plan, probe),
         check_traffic(plan, probe, expect),

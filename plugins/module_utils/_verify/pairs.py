@@ -50,3 +50,21 @@ def rounds(jobs: t.Iterable[Job], uses: t.Callable[[Job], t.Iterable[t.Hashable]
         busy[index] |= used
         result[index].append(job)
     return result
+
+
+MOST_CROSSINGS = 64  # of all networks: both directions of eight
+
+
+def crossings(networks: t.Mapping[str, t.Sequence[str]]) -> t.List[t.Tuple[Pair, Pair]]:
+    """For each two networks, in both directions, a node on one and another node on the other, each in its turn.
+
+    networks: their nodes.
+    """
+    found: t.List[t.Tuple[Pair, Pair]] = []
+    for one, other in itertools.permutations(networks, 2):
+        ends = [(a, b) for a in networks[one] for b in networks[other] if a != b]
+        if ends:
+            a, b = ends[len(found) * len(ends) // 7 % len(ends)]
+            found.append(((one, a), (other, b)))
+    step = max(1, -(-len(found) // MOST_CROSSINGS))
+    return found[::step]

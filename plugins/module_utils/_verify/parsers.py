@@ -22,6 +22,7 @@ from .._model.probe import (
     Limits,
     Moved,
     NetworkFacts,
+    NewerLink,
     Ping,
     Pings,
     PodLink,
@@ -95,10 +96,18 @@ def read_links(text: str) -> t.Optional[t.Dict[str, PodLink]]:
             "addresses": [
                 read_address(a) for a in link.get("addr_info", []) if a.get("scope") == "global" and "local" in a
             ],
+            **read_link_local(link.get("addr_info", [])),
         }
         for link in links
         if "ifname" in link
     }
+
+
+def read_link_local(entries: t.Sequence[t.Mapping[str, str]]) -> NewerLink:
+    for entry in entries:
+        if (entry.get("family"), entry.get("scope")) == ("inet6", "link") and "local" in entry:
+            return {"link_local": entry["local"]}
+    return {}
 
 
 def read_routes(text: str) -> t.Optional[t.List[str]]:
@@ -314,6 +323,14 @@ def read_pings(text: str) -> Pings:
     if "full" in answers:
         found["full"] = read_ping(answers["full"])
     return found
+
+
+def read_crossing(text: str, link_local: str) -> t.Tuple[Ping, Ping, str]:
+    """The facts in the output of `pod.sh cross`: pings of the link-local address and of the other, and its MAC."""
+    answers = sections(text)
+    nobody: Ping = {"sent": 0, "received": 0, "rtt_ms": None, "path_mtu": None, "supported": True, "seen": "not asked"}
+    near = read_ping(answers.get("near", NO_ANSWER)) if link_local else nobody
+    return near, read_ping(answers.get("far", NO_ANSWER)), read_neighbour(answers.get("neighbour", NO_ANSWER).text)
 
 
 def read_gateways(text: str, networks: t.Mapping[t.Tuple[str, str], str]) -> t.List[GatewayAnswer]:

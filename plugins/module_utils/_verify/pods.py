@@ -40,6 +40,7 @@ class Options(t.NamedTuple):
     ipu_partition: str
     ipu_device: int
     own_namespace: bool = True  # or `namespace` is there already, with the account of the pods
+    across_rails: bool = False  # whether networks are asked for from each other
     checks: t.Sequence[str] = ()  # names of those that the facts are for; empty: of all
 
     def asks(self, *checks: str) -> bool:
@@ -79,6 +80,7 @@ class End(t.NamedTuple):
     pod: str
     interface: str
     address: str
+    link_local: str = ""
 
 
 def targets(plan: Plan) -> t.List[Target]:
@@ -214,7 +216,8 @@ def ends(pods: Pods, network: str) -> t.Dict[str, End]:
     for node in running(pods):
         addresses = addresses_of(pods[node], network)
         if addresses:
-            found[node] = End(node, pods[node]["pod"], interface_of(pods[node], network), addresses[0])
+            near = link_of(pods[node], network).get("link_local", "")
+            found[node] = End(node, pods[node]["pod"], interface_of(pods[node], network), addresses[0], near)
     return found
 
 

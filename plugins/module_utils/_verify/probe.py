@@ -21,7 +21,7 @@ from .._kube.pod_exec import Output, run_in_pod
 from .._kube.pod_problems import SANDBOX_EVENTS, sandbox_failures
 from .._kube.query import Object, query, quoted
 from .._model.plan import Plan
-from .._model.probe import Answer, HostTraffic, PingPair, PodFacts, Probe, Traffic, TrafficFacts
+from .._model.probe import Answer, Crossing, HostTraffic, PingPair, PodFacts, Probe, Traffic, TrafficFacts
 from .._model.stacks import has_rdma, host_nic, is_derived
 from . import pairs, parsers
 from . import pod_manifests as objects
@@ -94,6 +94,11 @@ def pod_facts(run: Run, nodes: Nodes) -> TrafficFacts:
     return {
         "pods": pods,
         "pairs": ping_pairs(run, pods) if run.options.asks("ping", "full_size") else [],
+        **(
+            {"crossings": cross_rails(run, pods)}
+            if run.options.across_rails and run.options.asks("rail_isolation")
+            else {}
+        ),
         "traffic": measure_pairs(run, pods) if run.options.asks(*TRAFFIC_TOOLS, "rdma_counters") else [],
         "host_traffic": measure_hosts(run, pods) if run.options.asks("host_traffic") else [],
         "webhook": accepted.result() if accepted else None,
@@ -331,6 +336,24 @@ def ping_pairs(run: Run, pods: Pods) -> t.List[PingPair]:
         return pair
 
     return list(run.pool.map(ping, jobs))
+
+
+def cross_rails(run: Run, pods: Pods) -> t.List[Crossing]:
+    """Ping from network to network, all at once."""
+    ends = {network["name"]: pod_data.ends(pods, network["name"]) for network in run.plan["networks"]}
+
+    def cross(job: t.Tuple[pairs.Pair, pairs.Pair]) -> Crossing:
+        (network, a), (other, b) = job
+        client, server = ends[network][a], ends[other][b]
+        command = ["cross", server.link_local or "-", server.address, client.interface, client.address]
+        output = run_in(run, client.pod, "root", command, run.options.command_timeout)
+        near, far, mac = parsers.read_crossing(output.text, server.link_local)
+        return {
+            "network": network, "from": a, "to": b, "other": other, "asked": server.link_local,
+            "near": near, "far": far, "mac": mac, "error": output.error,
+        }  # fmt: skip
+
+    return list(run.pool.map(cross, pairs.crossings({name: sorted(each) for name, each in ends.items()})))
 
 
 class PairTest(t.NamedTuple):

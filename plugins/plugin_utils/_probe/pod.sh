@@ -117,6 +117,14 @@ reach() {
     section small ping -c 2 -i 0.2 -w 3 -I "$2" "$1"
 }
 
+# cross LINK_LOCAL ADDRESS INTERFACE SOURCE: from one network to the addresses of a pod's interface on another. LINK_LOCAL
+# may be -. By address and interface a ping goes the way of the network's own routes.
+cross() {
+    [ "$1" = - ] || section near ping -c 2 -i 0.2 -w 3 -I "$3" "$1"
+    section far ping -c 2 -i 0.2 -w 3 -I "$4" -I "$3" "$2"
+    section neighbour ip neigh show to "$2" dev "$3"
+}
+
 # gateways ADDRESS INTERFACE...: a ping, and whether anybody has the address: some switches answer no pings.
 gateways() {
     while [ $# -ge 2 ]; do

@@ -246,6 +246,7 @@ def probe() -> Facts:
         },
         "nodes": {"cp1": node, "w1": copy.deepcopy(node)},
         "pods": {"cp1": pod("cp1"), "w1": pod("w1")},
+        "crossings": [crossing()],
         "pairs": [{**pair, "address": "10.5.0.137", "mtu": 1500, "error": "", "small": ping, "full": {**ping}}],
         "traffic": [
             traffic("rping", "rping", 10.0, "pings", messages=10, size=64),
@@ -274,7 +275,15 @@ EXPECT = Expect(
     gpu=True,
     gpu_rdma="peermem",
     gdrcopy=True,
+    rail_isolation="expect",
 )
+
+
+def crossing(near: bool = False, far: bool = True, mac: str = "02:00:00:00:00:12", **changes: t.Any) -> Facts:
+    """As pods on two rails that are apart see it: Linux answers for the address, but on the rail that was asked on."""
+    pings = {name: {**PONG, "received": 2 if good else 0} for name, good in (("near", near), ("far", far))}
+    ends = {"network": "rail0", "from": "cp1", "to": "w1", "other": "rail1"}
+    return {**ends, "asked": "fe80::2", "mac": mac, "error": "", **pings, **changes}
 
 
 def put(facts: Facts, path: str, value: t.Any) -> None:

@@ -107,6 +107,7 @@ FIRST_FOUND = {"name": "calico", "seen": "DaemonSet kube-system/calico-node",
                "autodetection": {"IP_AUTODETECTION_METHOD": "first-found"}}  # fmt: skip
 EXCLUSIVE = {"name": "cilium", "seen": "DaemonSet kube-system/cilium", "exclusive": True}
 SHORT_TOKENS = {"name": "service-account-extend-token-expiration", "value": "false"}
+CROSSED = [fabrics.crossing(near=True)]
 IPVLAN = {"namespace": "jobs", "name": "old", "plugin": "ipvlan", "nic": "ens1f0", "mode": "l2", "addresses": []}
 STATIC = {**IPVLAN, "plugin": "bridge", "nic": "", "mode": "", "addresses": ["10.5.0.200"]}
 PINNED = "mirror.site/a:v1"
@@ -328,6 +329,7 @@ FAULTS: t.Dict[str, Fault] = {
     ),
     "a path got slower than it was in earlier proofs, and is fast enough still": Fault(probe={"traffic/2/value": 4.9}),
     "a check that passed in earlier proofs cannot be made": Fault(probe={"traffic/2/missing": True}),
+    "two rails share a layer 2 network, or a router leads from one to the other": Fault(probe={"crossings": CROSSED}),
     "nvidia_peermem is not loaded, and GPUs copy through their host": Fault(
         probe={"pods/w1/root/gpu/modules": ["nvidia", "gdrdrv"]}
     ),

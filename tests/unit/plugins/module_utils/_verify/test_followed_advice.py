@@ -132,6 +132,7 @@ NO_PEERMEM = {"pods/w1/root/gpu/modules": ["nvidia", "gdrdrv"]}
 NO_GDRDRV = {"pods/w1/root/gpu/modules": ["nvidia", "nvidia_peermem"]}
 CLOSED = {"pods/w1/root/gpu/driver": fabrics.CLOSED, "pods/w1/root/gpu/modules": ["nvidia"]}
 ROWS = [
+    Row("rail_isolation", {"crossings": [fabrics.crossing(near=True)]}, "VLANs", {"crossings": [fabrics.crossing()]}),
     Row("regression", of("a path got slower than it was in earlier proofs, and is fast enough still"), "cables"),
     # cluster
     Row("release", {"releases/0/status": "failed"}, "fabric"),

@@ -38,7 +38,7 @@ def test_read_limits(text: str, expected: object) -> None:
     assert parsers.read_limits(answers) == {"uid": 1000, "memlock": expected}
 
 
-def test_read_links_leaves_link_local_addresses_out() -> None:
+def test_read_links_has_a_link_local_address_apart_from_the_others() -> None:
     links = parsers.read_links(fixture("links.json"))
     assert links is not None
     assert links["net1"] == {
@@ -46,6 +46,7 @@ def test_read_links_leaves_link_local_addresses_out() -> None:
         "kind": "macvlan",
         "mac": "ca:aa:09:c6:7c:dd",
         "addresses": [{"address": "10.5.0.130", "prefix": 24}],
+        "link_local": "fe80::c8aa:9ff:fec6:7cdd",
     }
     assert links["lo"]["addresses"] == []
 

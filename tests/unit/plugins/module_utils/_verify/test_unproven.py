@@ -67,8 +67,21 @@ CASES: t.Dict[str, Case] = {
     ),
     "the image has neither getent nor nslookup": Case({"pods/w1/root/dns": {**fabrics.NO_DNS, "rc": 127}}),
     "the image's ping:": Case(
-        {"pairs/0/small": fabrics.NO_PING, "pods/w1/gateways/0": {**GATEWAY, "ping": fabrics.NO_PING, "mac": ""}}
+        {
+            "crossings": [{**fabrics.crossing(), "far": fabrics.NO_PING}],
+            "pairs/0/small": fabrics.NO_PING,
+            "pods/w1/gateways/0": {**GATEWAY, "ping": fabrics.NO_PING, "mac": ""},
+        }
     ),
+    "needs pods with an address on two networks": Case(
+        {
+            "crossings": [],
+            "pods_without/second": [],
+            "networks/second": fabrics.probe()["networks"]["rdma-net"],
+        },
+        {"networks": [fabrics.plan()["networks"][0], {**fabrics.plan()["networks"][0], "name": "second"}]},
+    ),
+    "pods have no IPv6 link-local address": Case({"crossings": [fabrics.crossing(asked="")]}),
     "the image's ping cannot forbid fragments": Case({"pairs/0/full": {**fabrics.NO_REPLY, "supported": False}}),
     "is not in the image tools": Case({"traffic": MISSING}),
     "rping failed between these pods": Case({"traffic": BLOCKED}),
@@ -103,6 +116,8 @@ CASES: t.Dict[str, Case] = {
     "PVRDMA does not reach the memory of GPUs": Case(
         {"pods/w1/root/gpu/modules": ["nvidia"]}, {"hosts/w1/links/rdma-net/driver": "vmw_pvrdma"}, {"gdrcopy": False}
     ),
+    "nobody said whether rails are apart (fabric_rail_isolation)": Case(expect={"rail_isolation": ""}),
+    "the plan has fewer than two networks": Case({"crossings": []}),
     "no V-IPU controller in the plan": Case(
         {"pods/cp1/root/vipu": [], "pods/w1/root/vipu": []}, {"vipu/controllers": []}
     ),

@@ -1,0 +1,77 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Whether rails are apart, or reach each other, as the site says. Pure.
+
+An answer to a ping from one rail to an address of another says nothing by itself: Linux answers for all of its
+addresses on each interface, so that it may have come on the rail that was asked on. A link-local address is answered
+for on its own interface only, and a router answers without being a neighbour that has the address.
+"""
+
+from __future__ import annotations
+
+import typing as t
+
+from .._common.text import shorten_list
+from .._model.checks import Check, Expect
+from .._model.plan import Plan
+from .._model.probe import Crossing, Probe
+from .catalog import need_image, result, skip, unproven
+
+APART = "expect"  # of fabric_rail_isolation; with `forbid` rails reach each other
+NOT_ASKED = "nobody said whether rails are apart (fabric_rail_isolation)"
+ONE_RAIL = "the plan has fewer than two networks"
+TWO_RAILS = (
+    "needs pods with an address on two networks",
+    "Have pods with an address on two networks, on two nodes.",
+)
+NO_LINK_LOCAL = (
+    "pods have no IPv6 link-local address",
+    "Let pods have IPv6 on their interfaces (net.ipv6.conf.all.disable_ipv6: 0), which needs no IPv6 network.",
+)
+FEW = 4
+
+
+def way(crossing: Crossing) -> str:
+    """How one rail reached the other; empty: it did not."""
+    if crossing["near"]["received"]:
+        return "on layer 2"
+    return "by a router" if crossing["far"]["received"] and not crossing["mac"] else ""
+
+
+def check_rails(plan: Plan, probe: Probe, expect: Expect) -> t.Iterator[Check]:
+    """One of each pair of rails."""
+    if not expect.rail_isolation:
+        yield skip("rail_isolation", NOT_ASKED)
+        return
+    tests: t.Dict[t.Tuple[str, ...], t.List[Crossing]] = {}
+    for crossing in probe.get("crossings", []):
+        tests.setdefault(tuple(sorted((crossing["network"], crossing["other"]))), []).append(crossing)
+    if not tests and len(plan["networks"]) < 2:
+        yield skip("rail_isolation", ONE_RAIL)
+    elif not tests:
+        yield unproven("rail_isolation", *TWO_RAILS)
+    for rails, each in sorted(tests.items()):
+        yield rails_check(" and ".join(rails), each, expect.rail_isolation == APART)
+
+
+def rails_check(rails: str, tests: t.Sequence[Crossing], apart: bool) -> Check:
+    crossed = [
+        f"{one['from']} on {one['network']} reaches {one['to']} on {one['other']} {way(one)}"
+        for one in tests
+        if way(one)
+    ]
+    if crossed or not apart:
+        seen = shorten_list(crossed, FEW, "; ") or "no answer"
+        return result(
+            "rail_isolation", bool(crossed) != apart, "no answer" if apart else "an answer", seen, subject=rails
+        )
+    error = next((one["error"] for one in tests if one["error"]), "")
+    if error:
+        return result("rail_isolation", False, "pings from pods", error, subject=rails)
+    if not all(one["far"]["supported"] for one in tests):
+        seen = f"the image's ping: {tests[0]['far']['seen']}"
+        return unproven("rail_isolation", seen, need_image("ping of iputils"), subject=rails)
+    if not all(one["asked"] for one in tests):
+        return unproven("rail_isolation", *NO_LINK_LOCAL, subject=rails)
+    return result("rail_isolation", True, "no answer", f"no answer to {2 * len(tests)} pings", subject=rails)
