@@ -46,6 +46,8 @@ def prove(folder: Path, change: t.Optional[t.Callable[[Facts], None]], **variabl
         "api_kubeconfig": "",
         "artifacts_dir": str(folder),
         "ipu": True,
+        "admission": "off",
+        "max_unproved": "",
         "baseline": "",
         "report_key": "",
         "rail_isolation": "",

@@ -15,7 +15,7 @@ from .._common.text import natural, shorten_list
 from .._model.checks import Check, Head
 from .._model.plan import Plan
 from .._model.probe import Probe
-from .catalog import ACCEPTED, FAILED, PASSED, SKIPPED, result, skip
+from .catalog import ACCEPTED, CHECK_TYPES, FAILED, PASSED, SKIPPED, result, skip
 from .checks import cleaned
 from .history import KEPT
 from .pods import devices_on
@@ -234,9 +234,9 @@ def software_figures(checks: t.Sequence[Check], probe: Probe) -> t.Set[Key]:
 class Verdict(t.NamedTuple):
     """A proof against its baseline."""
 
-    checks: t.List[Check]  # all of the proof, with what is known of those that failed, and `regression`
+    checks: t.List[Check]  # all of the proof: those whose figure got worse fail, and `regression` has the rest
     worse: t.Set[Key]  # figures
-    lost: t.Set[Key]  # checks that passed
+    lost: t.Set[Key]  # checks that passed, and don't now
 
 
 def as_they_are(checks: t.Sequence[Check], reason: str = "") -> Verdict:
@@ -263,27 +263,26 @@ def compare(
     worse = {key for key, limit in allowed.items() if is_worse(measured[key], limit)}
     failed = {key for key, check in keyed.items() if check.status == FAILED}
     lost: t.Set[Key] = set()
-    found = [figure_check(measured[key], allowed[key], base.figures[key]) for key in sorted(worse - failed)]
+    found: t.List[Check] = []
     if whole:
         moved = moved_nodes(base.groups, groups)
         lost = lost_checks(keyed, base, groups, moved)
         bad = {node for key in failed for node in key.nodes}  # what fails there explains what can't be tested
         gone = gone_checks({key for key in lost - failed if not bad & set(key.nodes)}, keyed)
-        found = [*(moved_check(node, base, groups) for node in sorted(moved, key=natural)), *gone, *found]
-    elif not allowed:
-        return Verdict([*checks], worse, lost)
-    told = [
-        check._replace(seen=f"{check.seen}; earlier it {was(key, base, allowed)}")
-        if key in failed and (key in worse or key in base.passed)
-        else check
-        for key, check in ((key_of(check._asdict()), check) for check in checks)
-    ]
-    if not found:
+        found = [*(moved_check(node, base, groups) for node in sorted(moved, key=natural)), *gone]
+
+    def told(check: Check) -> Check:
+        key = key_of(check._asdict())
+        if check.status == FAILED and (key in worse or key in base.passed):
+            return check._replace(seen=f"{check.seen}; earlier it {was(key, base, allowed)}")
+        return worse_figure(check, allowed[key], base.figures[key]) if key in worse else check
+
+    if not (found or worse) and (whole or allowed):
         number, last = len(base.times), base.times[0]
         expected = f"no worse than in {number} proofs until {last}" if number > 1 else f"no worse than on {last}"
         passed = f"{len(base.passed):,} checks and " if whole else ""
         found = [result("regression", True, expected, f"{passed}{len(allowed):,} figures compared")]
-    return Verdict([*told, *map(cleaned, found)], worse, lost)
+    return Verdict([*map(told, checks), *map(cleaned, found)], worse, lost | (worse & base.passed))
 
 
 def was(key: Key, base: Baseline, allowed: t.Mapping[Key, Limit]) -> str:
@@ -293,11 +292,11 @@ def was(key: Key, base: Baseline, allowed: t.Mapping[Key, Limit]) -> str:
     )
 
 
-def figure_check(check: Check, limit: Limit, earlier: Series) -> Check:
+def worse_figure(check: Check, limit: Limit, earlier: Series) -> Check:
+    """The check fails, although its figure is good enough otherwise: whatever sums up failures, has it so."""
     sign, number = ">=" if NOISE[check.check].more_is_better else "<=", len(earlier.usual)
     expected = f"{sign} {limit.value:.3g} {check.unit}, usually {limit.usual:.3g} (earlier proofs: {number})"
-    found = result("regression", False, expected, f"{check.value:g} {check.unit}", subject=check.check)
-    return found._replace(network=check.network, pair=check.pair, node=check.node, value=check.value, unit=check.unit)
+    return check._replace(status=FAILED, expected=expected, next=CHECK_TYPES["regression"].next_step)
 
 
 def moved_nodes(then: Groups, now: Groups) -> t.Set[str]:

@@ -10,7 +10,7 @@ import typing as t
 
 from ...module_utils._model.checks import Check
 from ...module_utils._verify.baseline import NOISE, Baseline, Key, Series, key_of
-from ...module_utils._verify.catalog import CHECK_TYPES
+from ...module_utils._verify.catalog import CHECK_TYPES, FAILED
 from .heat import digits
 
 CHARTS = 300  # of a page
@@ -30,7 +30,7 @@ class Spark(t.NamedTuple):
     path: str  # of an SVG
     point: t.Tuple[float, float]  # the last one
     alternative: str
-    worse: bool  # a regression
+    worse: bool  # its check failed
 
 
 class Sparks(t.NamedTuple):
@@ -85,8 +85,7 @@ def spark(key: Key, series: Series, unit: str, worse: bool) -> Spark:
 def charts(checks: t.Sequence[Check], base: Baseline) -> t.List[Sparks]:
     """Of this proof's figures that earlier ones have too; base: with this proof."""
     units = {key_of(check._asdict()): check.unit for check in checks if check.check in NOISE}
-    bad = {(c.subject, c.network, c.pair, c.node) for c in checks if c.check == "regression" and c.value is not None}
-    worse = {key_of(c._asdict()) for c in checks if c.check in NOISE and (c.check, c.network, c.pair, c.node) in bad}
+    worse = {key_of(check._asdict()) for check in checks if check.check in NOISE and check.status == FAILED}
     groups: t.Dict[t.Tuple[str, str], t.List[Key]] = {}
     for key, series in base.figures.items():
         if key in units and series.shown[0] is not None and any(value is not None for value in series.shown[1:]):

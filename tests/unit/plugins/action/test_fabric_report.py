@@ -56,7 +56,9 @@ def prove(run: t.Callable[..., t.Any], tmp_path: Path) -> t.Callable[..., t.Dict
 
 
 def of_regressions(done: t.Dict[str, t.Any]) -> t.List[t.Tuple[str, str, str]]:
-    return [(c["status"], c["subject"], c["seen"]) for c in done["checks"] if c["check"] == "regression"]
+    """Of `regression`, and of figures that fail by comparison."""
+    checks = [(c["status"], c["subject"], c["seen"]) for c in done["checks"] if c["check"] == "regression"]
+    return checks + [(c["status"], c["check"], c["seen"]) for c in done["checks"] if "usually" in c["expected"]]
 
 
 def test_the_first_proof_says_that_there_is_no_baseline(prove: t.Callable[..., t.Any]) -> None:
