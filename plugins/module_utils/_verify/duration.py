@@ -62,8 +62,12 @@ def duration(plan: Plan, rdma_seconds: int, forks: int) -> Duration:
 def say_duration(
     plan: Plan, rdma_seconds: int, forks: int, nodes: t.Sequence[str] = (), checks: t.Sequence[str] = ()
 ) -> str:
-    """`144 pairs in 12 rounds, about 2 minutes`; empty where no RDMA test runs."""
-    if checks and not RDMA_CHECKS & set(checks):
+    """`144 pairs in 12 rounds, about 2 minutes`; empty where no RDMA test runs.
+
+    What the probe refuses, a plan without hosts or a node that it does not have, it says itself.
+    """
+    known = {host["node"] for host in plan.get("hosts", {}).values()}
+    if not known or set(nodes) - known or (checks and not RDMA_CHECKS & set(checks)):
         return ""
     found = duration(narrow.narrow_plan(plan, nodes), rdma_seconds, forks)
     if not found.pairs:

@@ -65,3 +65,6 @@ def test_it_is_said_in_a_sentence() -> None:
 @pytest.mark.parametrize(("resource", "checks"), [("", []), ("shared", ["mtu"])])
 def test_nothing_is_said_where_no_test_runs(resource: str, checks: t.List[str]) -> None:
     assert say_duration(plan(2, 1, resource), 300, 32, (), checks) == ""
+    assert say_duration(plan(2, 1), 300, 32, ["n9"]) == ""  # the probe refuses that
+    empty: t.Any = {}
+    assert say_duration(empty, 300, 32) == ""
