@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import typing as t
 
+from .._common.redaction import redact
 from .._model.checks import Check
 from .._model.probe import Probe
 from .catalog import CHECK_TYPES
@@ -46,6 +47,10 @@ PLACES = {
     "kubelet_requests": ("kubelet_requests",),
     "workloads": ("pods_without", NETWORK),
     "dns": ("pods", NODE, "root", "dns"),
+    "gateway": ("pods", NODE, "gateways"),
+    "ip_pool": ("pools",),
+    "image_digest": ("images",),
+    "rail_isolation": ("crossings",),
     "multus": ("pods", NODE, "network_status"),
     "interface": ("pods", NODE, "root", "links"),
     "address": ("pods", NODE, "root", "links"),
@@ -95,12 +100,12 @@ def look_command(check: Check) -> str:
 
 
 def live_object(check: Check, probe: Probe) -> str:
-    """What the probe has seen of the object of a check, as JSON; empty where it has seen nothing."""
+    """What the probe has seen of the object of a check, as JSON without secrets; empty where it has seen nothing."""
     found: object = probe
     for key in PLACES.get(check.check, ()) or ("",):
         name = {NETWORK: check.network, NODE: check.node}.get(key, key)
         found = found.get(name) if isinstance(found, dict) else None
     if found is None:
         return ""
-    text = json.dumps(found, indent=2)  # it escapes what would control a terminal
+    text = json.dumps(redact(found), indent=2)  # it escapes what would control a terminal
     return text if len(text) <= LONGEST else f"{text[:LONGEST]}\n... probe.json has all of it"

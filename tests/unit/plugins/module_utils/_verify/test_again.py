@@ -78,9 +78,15 @@ def test_places_are_those_of_a_probe():
     found = {name: live_object(failed(name, node=node, network=network), probe) for name in PLACES}
     assert {name for name, text in found.items() if not text} <= {
         *("ipu_operator", "ipu_certificate", "vipu_proxy", "webhook"),  # of the IPU operator
-        *("policy_routes", "workloads", "kubelet_requests"),  # none here
+        *("policy_routes", "workloads", "kubelet_requests", "rail_isolation", "gateway", "image_digest"),  # none here
     }
     assert json.loads(found["attachment"])["type"] == "macvlan"
+
+
+def test_an_object_is_shown_without_secrets():
+    text = live_object(failed("policy"), {"policy": {"token": "hunter2hunter2", "state": "error"}})
+    assert "hunter2" not in text
+    assert '"state": "error"' in text
 
 
 def test_what_the_probe_lacks_is_not_shown_and_long_objects_are_cut():
