@@ -785,3 +785,36 @@ def test_a_proxy_may_be_away_for_a_moment(monkeypatch: pytest.MonkeyPatch, refus
         Cluster(Client()), {"namespace": "ipu-operator", "name": "ipu-operator-vipu-proxy"}
     )
     assert (seen["healthy"], len(asked)) == (healthy, min(refusals + 1, 3))
+
+
+def test_rails_are_asked_for_from_each_other_only_where_the_site_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the address and the interface of the one network, for both addresses of the other."""
+    asked: t.List[t.Sequence[str]] = []
+
+    def across(run: probe.Run, pod: str, container: str, command: t.Sequence[str], timeout: int) -> probe.Output:
+        if command[0] != "cross":
+            return answer(run, pod, container, command, timeout)
+        asked.append(command)
+        return probe.Output(f"@@ far\n{PING}\n@@ rc 0\n@@ neighbour\n\n@@ rc 0\n", "")
+
+    monkeypatch.setattr(probe, "run_in", across)
+    planned = plan(2)
+    planned["networks"].append({**planned["networks"][0], "name": "second"})
+    for host in planned["hosts"].values():
+        host["links"]["second"] = host["links"]["rdma-net"]
+    assert "crossings" not in probe.probe(FakeApi(["n0", "n1"]), planned, options())
+    found = probe.probe(FakeApi(["n0", "n1"]), planned, options(across_rails=True)).get("crossings", [])
+    assert asked == []  # no pod has an address on the second one
+    assert found == []
+    ends = {name: {n: probe.End(n, f"probe-{n}", "net1", "10.0.0.1", "fe80::1") for n in ("n0", "n1")} for name in "ab"}
+    monkeypatch.setattr(probe.pod_data, "ends", lambda pods, network: ends[network])
+    with ThreadPoolExecutor(2) as pool:
+        run = probe.Run(
+            t.cast(t.Any, None), t.cast(t.Any, {"networks": [{"name": "a"}, {"name": "b"}]}), options(), pool
+        )
+        crossed = probe.cross_rails(run, {})
+    assert asked == 2 * [["cross", "fe80::1", "10.0.0.1", "net1", "10.0.0.1"]]
+    assert [(one["network"], one["other"], one["far"]["received"], one["mac"]) for one in crossed] == [
+        ("a", "b", 2, ""),
+        ("b", "a", 2, ""),
+    ]
