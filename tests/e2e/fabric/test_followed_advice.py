@@ -300,9 +300,9 @@ GROUPS: dict[str, list[Row]] = {
     ],
     "what was deleted": [
         Row("network", delete_network, "fabric"),
-        Row("policy", edit_policy, "fabric"),
         Row("kinds", delete_kind, "fabric"),
     ],
+    "a policy that was edited": [Row("policy", edit_policy, "fabric")],
     "a Deployment was deleted": [Row("ipu_operator", delete_operator, "fabric")],
     "former pools are removed": [Row("pool_overlap", leave_pool, "fabric -e fabric_prune_networks=true")],
     "other settings": [
@@ -433,6 +433,8 @@ NOT_HERE = {
     "image_digest": "each image of the mirror is the one that its tag names",
     "interface": "a CNI plugin that is not there fails the pod",
     "policy_routes": "of Spiderpool",
+    "rail_isolation": "the testbed has one rail",
+    "regression": "of figures of RDMA",
     "mtu": "the plan has the MTU that the host's interface has",
     **dict.fromkeys((check for check, kind in CHECK_TYPES.items() if kind.area in ("rdma", "gpu")), "takes hardware"),
 }
