@@ -16,6 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.ipu.fabric.plugins.module_utils._common.command import run_program
 from ansible_collections.ipu.fabric.plugins.module_utils._ipam.planned_ranges import planned_ranges
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.pod_exec import Output
 from ansible_collections.ipu.fabric.plugins.module_utils._model.checks import Expect
 from ansible_collections.ipu.fabric.plugins.module_utils._model.plan import Plan, PlannedNetwork
 from ansible_collections.ipu.fabric.plugins.module_utils._model.probe import Probe
@@ -104,11 +105,11 @@ def plan_for(subnet: Facts, hosts: t.Mapping[str, str]) -> Plan:
     return t.cast(Plan, plan)
 
 
-def run_in(run: prober.Run, pod: str, container: str, command: t.Sequence[str], timeout: int) -> prober.Output:
+def run_in(run: prober.Run, pod: str, container: str, command: t.Sequence[str], timeout: int) -> Output:
     """In place of the API's exec."""
     user = ["setpriv", "--reuid=1000", "--regid=1000", "--clear-groups"] if container == "user" else []
     done = run_program(["ip", "netns", "exec", pod, *user, "sh", "-c", run.options.script, "pod.sh", *command], timeout)
-    return prober.Output(done.out + done.err, f"no end within {timeout} s" if done.rc is None else "")
+    return Output(done.out + done.err, f"no end within {timeout} s" if done.rc is None else "")
 
 
 def make_pods(module: AnsibleModule, subnet: Facts, hosts: t.Mapping[str, str]) -> None:
