@@ -21,7 +21,7 @@ from .pods import node_of, targets
 TRUE, FALSE, UNKNOWN = "True", "False", "Unknown"
 BOTH_WAYS = ("ping", "full_size")  # an answer comes back on the other direction
 REGRESSION = "regression"  # a check that compares with earlier proofs: a figure of the test that is its subject
-NO_POD = ("node", "pod")  # without one, all paths of a node fail
+CUT_OFF = ("node", "pod", "vipu")  # checks of a node that explain failed paths to it on any network
 LONGEST = 160  # characters of what was seen, and of a next step: `kubectl describe node` wraps no line
 NEW = "New"  # the reason of a node that no proof has judged
 LEFT_OPEN = " Left open: "  # before the reason, at the end of a message
@@ -137,7 +137,7 @@ def by_test(checks: t.Sequence[Check]) -> t.Dict[t.Tuple[str, str], t.Dict[t.Tup
 
 def breaks(check: Check, network: str) -> bool:
     """Whether a failed check of a node explains failed paths to it."""
-    return check.network == network or check.check in NO_POD
+    return check.network == network or check.check in CUT_OFF
 
 
 def blamed(

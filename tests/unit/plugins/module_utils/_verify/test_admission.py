@@ -73,6 +73,10 @@ FOUR = ("w1", "w2", "w3", "w4")
         # With two nodes the matrix tells nothing; what else failed does.
         (checks_of(FOUR[:2], bad=[("w1", "w2")]), {"w1": UNCLEAR, "w2": UNCLEAR}),
         (checks_of(FOUR[:2], bad=[("w1", "w2")], broken=["w2"]), {"w1": GOOD, "w2": OWN}),
+        (
+            [*checks_of(FOUR[:2], bad=[("w1", "w2")]), result("vipu", False, "open", "timed out", node="w2")],
+            {"w1": GOOD, "w2": OWN},
+        ),
         # All pairs: no node is at fault.
         (checks_of(FOUR, bad=list(itertools.permutations(FOUR, 2))), dict.fromkeys(FOUR, UNCLEAR)),
         # A ping's answer comes back on the other direction.
