@@ -6,8 +6,6 @@ from __future__ import annotations
 
 import typing as t
 
-from ..module_utils._common.admission import ENFORCE, TAINT
-
 if t.TYPE_CHECKING:
     from ..module_utils._model.plan import Plan
 
@@ -43,6 +41,8 @@ _value:
 
 def plan_nodes(plan: Plan) -> t.Dict[str, t.Any]:
     """What a plan says of hosts, by the names that the cluster knows them by, and of charts."""
+    from ..module_utils._common.admission import ENFORCE, TAINT
+
     hosts = plan["hosts"]
     rdma = [h["node"] for h in hosts.values() if any(link.get("rdma_netdevs") for link in h["links"].values())]
     controllers = [

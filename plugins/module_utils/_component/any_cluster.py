@@ -78,7 +78,8 @@ def plan_of(cluster: Cluster, only: t.Sequence[str]) -> Plan:
             "The proof of a cluster needs rights in it.",
             "the user of the kubeconfig",
             f"without {', '.join(missing)}",
-            "Give it the ClusterRole in docs/any-cluster.md, or name another kubeconfig in fabric_kubeconfig.",
+            "Give it the ClusterRole of https://github.com/ipu-fabric/ipu.fabric/blob/main/docs/any-cluster.md, or"
+            " name another kubeconfig in fabric_kubeconfig.",
             code="api-denied",
         )
     return derive_plan(read_objects(cluster), only)

@@ -106,7 +106,7 @@ def check(settings: Settings) -> None:
             "A scheduled proof needs an image with ansible-core and this collection.",
             "verify_schedule_image",
             "it is empty",
-            "Build docs/images/prover.Containerfile, push it to a registry of yours, and name it there.",
+            "Build prover.Containerfile, which is in docs/images of the sources, push the image to a registry, and name it.",
         ),
         (
             settings.admission == "off",

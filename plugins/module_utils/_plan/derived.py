@@ -393,7 +393,8 @@ def derive_plan(seen: ClusterObjects, only: t.Sequence[str] = ()) -> Plan:
             "A network for pods was looked for, to prove it.",
             "NetworkAttachmentDefinitions of all namespaces",
             shorten_list(listed, 10, "; ") or "there is none",
-            "Create one (docs/any-cluster.md says which can be proved), or have ipu.fabric.site plan and build them.",
+            "Create one (https://github.com/ipu-fabric/ipu.fabric/blob/main/docs/any-cluster.md says which can be"
+            " proved), or have ipu.fabric.site plan and build them.",
             code="not-found",
         )
     hosts: t.Dict[str, PlannedHost] = {}
