@@ -284,7 +284,7 @@ class Row(NamedTuple):
     place: Mapping[str, Any] = {}
 
 
-SMALLER = {"fabric_networks": [{**NETWORK, "mtu": 1400, "share": "10.5.0.208/28"}]}
+SMALLER = {"fabric_networks": [{**NETWORK, "mtu": 1400, "share": "10.5.0.224/27"}]}
 GROUPS: dict[str, list[Row]] = {
     "the fabric is applied again": [
         Row("release", fail_release, "fabric"),
