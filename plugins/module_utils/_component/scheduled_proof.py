@@ -106,7 +106,7 @@ def check(settings: Settings) -> None:
             "A scheduled proof needs an image with ansible-core and this collection.",
             "verify_schedule_image",
             "it is empty",
-            "Build prover.Containerfile, which is in docs/images of the sources, push the image to a registry, and name it.",
+            "Build prover.Containerfile (docs/images in the sources), push the image to a registry, and name it.",
         ),
         (
             settings.admission == "off",
