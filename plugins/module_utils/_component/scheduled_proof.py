@@ -25,6 +25,8 @@ CONFIG = "/etc/ipu-fabric"
 WORK = "/work"
 # Five fields as cron(8) has them, or a name such as @daily; the API server judges the rest.
 CRON = re.compile(r"@[a-z]+|\S+( \S+){4}")
+# Nothing else of its file system can be written.
+ENVIRONMENT = {"HOME": WORK, "ANSIBLE_STDOUT_CALLBACK": "ipu.fabric.steps"}
 HOURS = 6
 # The plan of hundreds of nodes is larger than a ConfigMap may be.
 COMMAND = (
@@ -184,12 +186,11 @@ def cron_job(settings: Settings) -> Object:
         "name": NAME,
         "image": settings.schedule_image,
         "command": ["sh", "-c", COMMAND],
-        "env": [{"name": "HOME", "value": WORK}, {"name": "ANSIBLE_STDOUT_CALLBACK", "value": "ipu.fabric.steps"}],
+        "env": [{"name": name, "value": value} for name, value in ENVIRONMENT.items()],
         "workingDir": WORK,
         "volumeMounts": [
             {"name": "config", "mountPath": CONFIG, "readOnly": True},
             {"name": "work", "mountPath": WORK},
-            {"name": "tmp", "mountPath": "/tmp"},
             *([{"name": "reports", "mountPath": f"{WORK}/artifacts"}] if work else []),
         ],
         "resources": {"requests": {"cpu": "100m", "memory": "256Mi"}, "limits": {"memory": "1Gi"}},
@@ -207,7 +208,6 @@ def cron_job(settings: Settings) -> Object:
         "volumes": [
             {"name": "config", "configMap": {"name": NAME}},
             {"name": "work", "emptyDir": {}},
-            {"name": "tmp", "emptyDir": {}},
             *([{"name": "reports", **work}] if work else []),
         ],
         "securityContext": {

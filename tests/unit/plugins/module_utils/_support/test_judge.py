@@ -37,7 +37,7 @@ def archive(artifacts: t.Mapping[str, t.Any], cluster: t.Optional[t.Dict[str, t.
 
 def of_fault(fault: catalogue.Fault) -> Files:
     planned, probe = catalogue.proof_inputs(fault)
-    checks = check_fabric(planned, probe, fabrics.EXPECT)
+    checks = catalogue.compared(check_fabric(planned, probe, fabrics.EXPECT), planned)
     report = to_json(checks, Head("", 0, "", "", fabrics.EXPECT._asdict()))
     findings = catalogue.planned_site(fault)["findings"]
     whole = {

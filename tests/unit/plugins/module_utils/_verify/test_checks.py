@@ -20,7 +20,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._verify.checks import (
     counts,
     outcome,
 )
-from ansible_collections.ipu.fabric.plugins.module_utils._verify.ipu_checks import label_checks
+from ansible_collections.ipu.fabric.plugins.module_utils._verify.ipu_checks import controller_checks, label_checks
 from ansible_collections.ipu.fabric.plugins.module_utils._verify.narrow import narrow_plan
 from ansible_collections.ipu.fabric.plugins.module_utils._verify.parsers import gid_of
 from ansible_collections.ipu.fabric.plugins.module_utils._verify.pods import ends
@@ -495,7 +495,8 @@ def test_labels_of_nodes_that_are_not_proved() -> None:
     planned["networks"] = []
     narrowed, facts = narrow_plan(planned, ["cp1"]), probe()
     assert set(narrowed["hosts"]) == {"cp1"}
-    checks = label_checks(narrowed, facts["nodes"], facts["ipu"]["controllers"])
+    labels = label_checks(narrowed, facts["nodes"])
+    checks = [*labels, *controller_checks(narrowed, facts["nodes"], facts["ipu"]["controllers"])]
     assert [(check.node or check.subject, check.status) for check in checks] == [
         ("cp1", "passed"),
         ("ipu-operator-vipu-controllers", "passed"),
