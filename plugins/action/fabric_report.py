@@ -16,7 +16,7 @@ from ..module_utils._model.checks import Check, Expect, Head
 from ..module_utils._model.probe import Probe
 from ..module_utils._verify import admission, baseline, history, narrow, report
 from ..module_utils._verify.catalog import FAILED, PASSED
-from ..module_utils._verify.checks import check_fabric, counts, outcome, summary
+from ..module_utils._verify.checks import check_fabric, counts, lacks_fabric, outcome, summary
 from ..module_utils._verify.speed_checks import read_limit
 from ..modules import fabric_report
 from ..plugin_utils._artifacts import plan_text, read_file, sign_file, write_files
@@ -157,5 +157,6 @@ class ActionModule(ControllerAction):
             "reports": reports,
             "time": head.time,
             "sha256": digest(texts[REPORT]) if texts else "",
+            "bare": bool(probe["probed"]) and lacks_fabric(plan, probe),
             "proofs": [{"name": name, **each._asdict()} for name, each in said.items()],
         }

@@ -11,6 +11,7 @@ import sys
 import typing as t
 from importlib.metadata import version
 
+from ansible import context
 from ansible.errors import AnsibleError
 from ansible.module_utils.ansible_release import __version__
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
@@ -107,14 +108,22 @@ def settings_problems(variables: t.Mapping[str, t.Any]) -> t.List[str]:
     return [problem for problem in found if problem]
 
 
+OF_ANSIBLE = ("all", "always", "never", "tagged", "untagged")
+
+
 def tags_problem(run: t.Sequence[str], skipped: t.Sequence[str]) -> t.Optional[FabricError]:
-    """A tag that is nearly one of ours: Ansible runs nothing for it, and says nothing. Others may be a site's own."""
+    """A tag that no task has: Ansible runs nothing for it, and says nothing.
+
+    In a site's own playbook, around ours, only one that is nearly one of ours: others may be its own.
+    """
     from ..module_utils._plan.names import ALIKE_VARIABLES, nearest
     from ..plugin_utils._site_variables import ROLES
 
     known = {path.name for path in ROLES.iterdir() if path.is_dir()}
-    meant = {tag: nearest(tag, known, ALIKE_VARIABLES) for tag in (*run, *skipped) if tag not in known}
-    wrong = [f"{tag} (did you mean {name}?)" for tag, name in meant.items() if name]
+    asked = [tag for tag in (*run, *skipped) if tag not in {*known, *OF_ANSIBLE}]
+    meant = {tag: nearest(tag, known, ALIKE_VARIABLES) for tag in asked}
+    ours = any(str(playbook).startswith("ipu.fabric.") for playbook in context.CLIARGS.get("args", ()))
+    wrong = [f"{tag} (did you mean {name}?)" if name else tag for tag, name in meant.items() if name or ours]
     if not wrong:
         return None
     return FabricError(

@@ -247,6 +247,10 @@ refusal:
   returned: success
   type: str
   sample: ""
+bare:
+  description: Whether the cluster has nothing of the planned fabric, as before C(site) and after C(reset).
+  returned: success
+  type: bool
 proofs:
   description:
     - What this proof says of each node that it has tested, for M(ipu.fabric.node_admission). Empty with O(checks).

@@ -25,6 +25,7 @@ SANDBOX_EVENTS = "reason=FailedCreatePodSandBox"
 MOUNT_EVENTS, NO_HOST_PATH = "reason=FailedMount", "hostPath type check failed"
 BEGUN = "[?state.running != `null` || state.terminated != `null` || lastState.terminated != `null`]"
 UNSCHEDULABLE = "status.conditions[?type=='PodScheduled' && reason=='Unschedulable']"
+CRASHED_STEP = "kubectl logs --previous shows what the container printed."
 REVISION_LABELS = ("pod-template-hash", "controller-revision-hash")
 
 
@@ -51,6 +52,19 @@ def container_problem(container: Object, crash_is_fault: bool = True) -> t.Optio
     if ended.get("exitCode") and container.get("restartCount", 0) >= CRASHES:
         return Problem(f"container {name} ends with {how_it_ended(ended, container['restartCount'])}", crash_is_fault)
     return None
+
+
+def failed_containers(pod: Object) -> t.List[Problem]:
+    """Of a pod in which none runs, how they ended: a wait gives them more attempts, a person wants to know."""
+    found, containers = [], container_statuses(pod)
+    if query("[?state.running != `null`]", containers):
+        return []
+    for container in containers:
+        ended = query("state.terminated || lastState.terminated", container) or {}
+        if ended.get("exitCode"):
+            told = how_it_ended(ended, container.get("restartCount", 0))
+            found.append(Problem(f"container {container['name']} ends with {told}", step=CRASHED_STEP))
+    return found
 
 
 def how_it_ended(terminated: Object, restarts: int = 0, longest: int = 300) -> str:

@@ -15,7 +15,7 @@ from .._common.result import FabricError
 from .._kube.client import Cluster, connect
 from .._kube.multus import ATTACHMENTS, network_fault, network_status, requests
 from .._kube.pod_exec import run_in_pod
-from .._kube.pod_problems import Problem, container_statuses, pod_problems
+from .._kube.pod_problems import Problem, container_statuses, failed_containers, pod_problems
 from .._kube.pod_resources import NodeResources, device_resources
 from .._kube.query import Object, query, quoted
 from .._kube.readiness import mount_problems, network_problems
@@ -127,7 +127,7 @@ class PodReader:
             found += mount_problems(self.cluster, self.namespace, [pod])
         except FabricError as error:
             self.unread.append(f"events: {error.seen}")
-        return found
+        return found or failed_containers(pod)
 
     def node_resources(self, node: str, pods: t.Optional[t.Sequence[Object]]) -> t.Dict[str, Amount]:
         """Device resources of the node; of a pod without one, the most that any node has."""

@@ -346,6 +346,15 @@ def test_defaults_of_options_are_those_of_the_checks() -> None:
     assert {**defaults, "allow_unproven": tuple(defaults["allow_unproven"])} == Expect._field_defaults
 
 
+@pytest.mark.parametrize("installed", [True, False])
+def test_a_cluster_without_the_fabric_is_told_apart(run: t.Callable[..., t.Any], installed: bool) -> None:
+    facts = fabrics.probe()
+    if not installed:
+        networks = {"rdma-net": {"state": None, "attachment": None}}
+        facts.update(releases=[], kinds=[], networks=networks)
+    assert run(plan=fabrics.plan(), probe=facts)["bare"] is not installed
+
+
 def test_facts_from_a_file(run: t.Callable[..., t.Any], tmp_path: Path) -> None:
     (tmp_path / "probe.json").write_text(json.dumps(PROBE))
     from_file = run(probe=None, probe_file=str(tmp_path / "probe.json"))

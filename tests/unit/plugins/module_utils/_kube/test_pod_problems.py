@@ -93,3 +93,23 @@ def test_a_wait_and_a_probe_give_up_for_the_same_reasons(reason):
     # A probe asks once: a pull that failed once may be the last one that did.
     state = "waiting" if reason == "ErrImagePull" else "failed"
     assert pod_state({"status": {"containerStatuses": [container]}}).state == state
+
+
+@pytest.mark.parametrize(
+    ("states", "told"),
+    [
+        (
+            [{"state": {"terminated": {"exitCode": 2, "message": "no device"}}, "restartCount": 1}],
+            ["exit code 2, 1 re"],
+        ),
+        ([{"state": {"waiting": {}}, "lastState": {"terminated": {"exitCode": 3}}}], ["ends with exit code 3"]),
+        ([{"state": {"terminated": {"exitCode": 2}}}, {"state": {"running": {"startedAt": "x"}}}], []),
+        ([{"state": {"terminated": {"exitCode": 0}}}], []),
+        ([{"state": {"waiting": {"reason": "ContainerCreating"}}}], []),
+    ],
+)
+def test_how_containers_ended_of_which_none_runs(states, told):
+    pod = {"status": {"containerStatuses": [{"name": "c", **state} for state in states]}}
+    found = pod_problems.failed_containers(pod)
+    assert len(found) == len(told)
+    assert all(words in problem.text for words, problem in zip(told, found))
