@@ -66,10 +66,11 @@ class FabricReset(t.TypedDict):
 def decide(settings: Settings, seen: Seen) -> FabricReset:
     found, asked = found_in(seen), seen.request == REQUEST
     users = [*stack_list(seen, "pods"), *seen.gpu_pods, *(seen.ipu["jobs"] if seen.ipu else [])]
-    kept = whereabouts_stays(seen)
-    stays = [*stack_list(seen, "needed_by"), *kept, *found["stays on purpose"]]
+    kept, staying = whereabouts_stays(seen), " ".join(what_stays(seen))
     left = [*found["objects"], *seen.marked, *seen.scheduled, *found["operators"], *found["GPU operators"], *users]
-    nothing = f"Nothing of this fabric is left in the cluster{but(stays)}. {HOSTS_TOO if seen.removes_cluster else ''}"
+    rest = f"{staying} Nothing else" if staying else "Nothing"
+    but = f" but {', '.join(found['stays on purpose'])}" if found["stays on purpose"] else ""
+    nothing = f"{rest} of this fabric is left in the cluster{but}. {HOSTS_TOO if seen.removes_cluster else ''}"
     refusal = ""
     if asked and users and not seen.force:
         refusal = (
@@ -95,12 +96,32 @@ def decide(settings: Settings, seen: Seen) -> FabricReset:
         ],
         "refusal": refusal,
         "whereabouts_stays": kept,
-        "end": f"Nothing of this fabric is left in the cluster or on its hosts{but(stays)}.",
+        "end": f"{rest} of this fabric is left in the cluster or on its hosts{but}.",
     }
 
 
-def but(stays: t.Sequence[str]) -> str:
-    return f" but {', '.join(stays)}" if stays else ""
+def what_stays(seen: Seen) -> t.Iterator[str]:
+    """A sentence for each stack of ours and for whereabouts, where others need it or have one of their own."""
+    ours = any(each not in seen.whereabouts for each in seen.own)
+    for name, stack in seen.stacks.items():
+        there = ours if name == "network_operator" else bool(stack.get("installations"))
+        needed_by = stack.get("needed_by", ()) if there else ()
+        attached = any(each.startswith("NetworkAttachmentDefinition ") for each in needed_by)
+        beside = "multus and 00-multus.conf" if attached else "its files on the hosts"
+        yield from stays_for(f"{STACKS[name].title} stays, with {beside}", needed_by)
+    strangers = [each for each in seen.whereabouts if each not in seen.own]
+    if strangers:
+        yield f"Whereabouts stays, because {', '.join(strangers)} is not of this fabric."
+    else:
+        networks = [f"NetworkAttachmentDefinition {each}" for each in seen.whereabouts_networks]
+        yield from stays_for("Whereabouts stays, with its files on the hosts", networks)
+
+
+def stays_for(what: str, needed_by: t.Sequence[str]) -> t.Iterator[str]:
+    if needed_by:
+        needs, them = ("needs", "that") if len(needed_by) == 1 else ("need", "these")
+        title = what if what[0].isupper() else f"The {what}"
+        yield f"{title}, because {shorten_list(needed_by, NAMES)} {needs} it; delete {them} first to remove it."
 
 
 def is_without_cluster(hosts: Observations) -> bool:
@@ -114,6 +135,18 @@ def stack_list(seen: Seen, name: t.Literal["objects", "pods", "needed_by"]) -> t
     return [each for stack in seen.stacks.values() for each in stack.get(name, ())]
 
 
+def own_operators(seen: Seen) -> t.List[str]:
+    """Those that are removed: not what others need."""
+    found = [
+        f"{each['namespace']}/{each['name']}"
+        for stack in seen.stacks.values()
+        for each in (() if stack.get("needed_by") else stack.get("installations", ()))
+    ]
+    needed = bool(seen.stacks.get("network_operator", {}).get("needed_by"))
+    kept = bool(whereabouts_stays(seen))
+    return [*(each for each in seen.own if not (kept if each in seen.whereabouts else needed)), *found]
+
+
 def whereabouts_stays(seen: Seen) -> t.List[str]:
     """Somebody else's, or networks of others have their addresses from it."""
     return [*(each for each in seen.whereabouts if each not in seen.own), *seen.whereabouts_networks]
@@ -121,16 +154,16 @@ def whereabouts_stays(seen: Seen) -> t.List[str]:
 
 def found_in(seen: Seen) -> t.Dict[str, t.List[str]]:
     """Rows of the table."""
-    installed = [each for stack in seen.stacks.values() for each in stack.get("installations", ())]
     ipu, jobs = (seen.ipu["own"], seen.ipu["jobs"]) if seen.ipu else ([], [])
+    pods = {f"Pod {each}" for each in stack_list(seen, "pods")}  # they have a row of their own
     stays = {
         "the IPU operator's partitions (ipu_operator_keep_tracker)": bool(seen.ipu and seen.ipu["tracker"])
         and seen.keeps_tracker,
         MPI_OPERATOR: seen.mpi_operator,
     }
     return {
-        "objects": stack_list(seen, "objects"),
-        "operators": [*seen.own, *(f"{each['namespace']}/{each['name']}" for each in installed), *ipu],
+        "objects": [each for each in stack_list(seen, "objects") if each not in pods],
+        "operators": [*own_operators(seen), *ipu],
         "GPU operators": [*seen.gpu_operators],
         "files of this machine": [*seen.reports],
         **{f"{STACKS[name].title} stays for": [*stack.get("needed_by", ())] for name, stack in seen.stacks.items()},

@@ -76,15 +76,68 @@ def test_what_stays_is_said_at_the_end():
         request="fabric",
         stacks={"network_operator": {"needed_by": others}},
         whereabouts=["kube-system/whereabouts"],
-        own=[],
+        own=["nvidia-network-operator/network-operator"],
     )
     assert found["end"] == (
-        "Nothing of this fabric is left in the cluster or on its hosts but MacvlanNetwork storage,"
-        " kube-system/whereabouts."
+        "The network operator stays, with its files on the hosts, because MacvlanNetwork storage needs it; delete that"
+        " first to remove it. Whereabouts stays, because kube-system/whereabouts is not of this fabric."
+        " Nothing else of this fabric is left in the cluster or on its hosts."
     )
     assert found["whereabouts_stays"] == ["kube-system/whereabouts"]
     assert "but the MPI operator (ipu.fabric.workloads" in plan(request="fabric", mpi_operator=True)["end"]
     assert plan(request="fabric")["end"] == "Nothing of this fabric is left in the cluster or on its hosts."
+
+
+@pytest.mark.parametrize(
+    ("seen", "said"),
+    [
+        (
+            {
+                "stacks": {"network_operator": {"needed_by": ["NetworkAttachmentDefinition default/storage"]}},
+                "own": ["nvidia-network-operator/network-operator"],
+            },
+            "The network operator stays, with multus and 00-multus.conf, because NetworkAttachmentDefinition"
+            " default/storage needs it; delete that first to remove it. Nothing else of this fabric is left in the",
+        ),
+        (
+            {
+                "stacks": {
+                    "spiderpool": {
+                        "needed_by": ["SpiderIPPool a", "SpiderIPPool b"],
+                        "installations": [{"namespace": "spiderpool", "name": "spiderpool"}],
+                    }
+                }
+            },
+            "Spiderpool stays, with its files on the hosts, because SpiderIPPool a, SpiderIPPool b need it; delete these",
+        ),
+        (
+            {
+                "whereabouts": ["kube-system/whereabouts"],
+                "own": ["kube-system/whereabouts"],
+                "whereabouts_networks": ["default/storage"],
+            },
+            "Whereabouts stays, with its files on the hosts, because NetworkAttachmentDefinition default/storage needs",
+        ),
+    ],
+)
+def test_what_others_need_is_not_said_to_be_gone(seen, said):
+    assert plan(request="fabric", **seen)["end"].startswith(said)
+    found = plan(**seen)
+    assert found["nothing"].startswith(said)  # what stays is nothing to ask for
+    assert found["refusal"] == ""
+    assert f"{'operators':<28}none" in found["table"]
+
+
+def test_a_network_of_others_keeps_no_operator_that_is_not_ours():
+    found = plan(request="fabric", stacks={"network_operator": {"needed_by": ["NetworkAttachmentDefinition a/b"]}})
+    assert found["end"] == "Nothing of this fabric is left in the cluster or on its hosts."
+
+
+def test_pods_on_the_networks_are_no_objects_that_are_removed():
+    stack = {"objects": ["Pod default/user", "MacvlanNetwork a"], "pods": ["default/user"]}
+    table = plan(stacks={"network_operator": stack})["table"]
+    assert f"{'objects':<28}MacvlanNetwork a" in table
+    assert [line for line in table if "default/user" in line] == [f"{'pods on the networks':<28}default/user"]
 
 
 def test_hosts_without_a_cluster():
