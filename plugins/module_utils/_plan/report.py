@@ -367,6 +367,8 @@ def drift_text(drift: t.Sequence[Drift]) -> str:
         lines += ["", *wrap_words(f"{drift_mark(one)} {one['change']} {one['object']}", "    ")]
         for field in one["fields"] or ([why_left(one)] if one["change"] == "leave" else []):
             lines += wrap_words(f"  {field}", "    ")
+    if split_drift(drift)[0]:
+        lines += ["", *wrap_words("Next: ipu.fabric.fabric changes what is listed here; --check --diff shows how.", "")]
     return printable("\n".join(lines)) + "\n"
 
 
