@@ -41,6 +41,14 @@ def read_journal(units: t.Sequence[str], lines: int, size: int) -> t.Dict[str, s
     return {unit: text for unit, text in logs.items() if text}
 
 
+def both_ends(line: str) -> str:
+    """A line that is too long without its middle: what failed stands first in it, and why stands last."""
+    if len(line) <= LONGEST:
+        return line
+    first = line[: LONGEST // 3].rstrip()
+    return f"{first} ... {line[len(first) + 5 - LONGEST :].lstrip()}"
+
+
 def complaints(since: float) -> t.Dict[str, str]:
     """The last errors that the services of a node wrote since then (seconds of the epoch), by unit, each once.
 
@@ -49,7 +57,7 @@ def complaints(since: float) -> t.Dict[str, str]:
     found = {}
     for unit in NODE_UNITS:
         argv = ["journalctl", f"--unit={unit}", f"--since=@{int(since)}", "--output=cat", "--no-pager", "--quiet"]
-        said = [STAMP.sub("", line)[:LONGEST] for line in run_program(argv).out.splitlines() if COMPLAINT.search(line)]
+        said = [both_ends(STAMP.sub("", line)) for line in run_program(argv).out.splitlines() if COMPLAINT.search(line)]
         last = list(dict.fromkeys(reversed(said)))[:COMPLAINTS][::-1]
         if last:
             found[unit] = redact_log(printable("\n".join(last)), COMPLAINTS * LONGEST)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
-from ansible_collections.ipu.fabric.plugins.module_utils._host.journal import read_journal
+from ansible_collections.ipu.fabric.plugins.module_utils._host.journal import both_ends, read_journal
 
 SCRIPT = """#!/bin/sh
 case "$1" in
@@ -41,3 +41,13 @@ def test_last_lines_without_secrets(read: t.Callable[..., t.Any]) -> None:
 def test_a_journal_that_can_not_be_read(read: t.Callable[..., t.Any]) -> None:
     with pytest.raises(FabricError, match="no such journal"):
         read("broken")
+
+
+@pytest.mark.parametrize("length", [10, 399, 400, 401, 900])
+def test_a_long_line_keeps_what_failed_and_why(length: int) -> None:
+    line = f"failed {'x' * (length - 11)} EOF"
+    told = both_ends(line)
+    assert len(told) <= 400
+    assert told.startswith("failed")
+    assert told.endswith("EOF")
+    assert (told == line) == (length <= 400)
