@@ -22,7 +22,7 @@ STEPS = {
     "allow": "Correct or remove the name in `fabric_allow`.",
     "architecture": "Use x86-64 hosts.",
     "api-packages": "Install the named packages on `fabric_api_host`, or set it to `localhost`.",
-    "artifacts-dir": "Set `fabric_artifacts_dir` to a folder beside the inventory, not in it.",
+    "artifacts-dir": "Keep `fabric_artifacts_dir` and `fabric_kubeconfig` beside the inventory, not in it.",
     "bundle": "Recreate the bundle with `ipu.fabric.bundle`, or copy damaged files again.",
     "calico-address": "Let Calico take the kubelet's address: [how](kubernetes.md#calico-beside-a-fabric).",
     "calico-version": "Set `fabric_calico_version` to a release in [releases](releases.md).",

@@ -163,8 +163,9 @@ def make_plan(
         made = {**made, "time": recording.time, "by": ""}
     plan = record(planned, made, earlier)
     reported = {finding["check"] for finding in plan["findings"]}
+    errors = {finding["check"] for finding in plan["findings"] if finding["level"] == "error"}
     approved = settings.plan_file.path if settings.plan_file else ""
-    if folder and "artifacts-dir" not in reported:
+    if folder and "artifacts-dir" not in errors:
         keep_plan(folder, plan, cache, check_mode, approved)
     title = f"Plan, the one in {approved}" if approved and not reported & {"plan-file", "plan-moved"} else "Plan"
     known = [] if all_findings else known_findings(earlier.last)

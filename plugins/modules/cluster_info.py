@@ -307,10 +307,15 @@ mpi:
       sample: [training/resnet]
 rights:
   description: The rights that C(ipu.fabric.site) needs and this user lacks, each a verb and a resource.
-  returned: with V(rights) in O(parts), and with it no other value but RV(present)
+  returned: with V(rights) in O(parts), and with it no other value but RV(present) and RV(user)
   type: list
   elements: str
   sample: [create namespaces, patch nodes]
+user:
+  description: The user that lacks RV(rights), as the API names it. Empty where it lacks none, or the API does not say.
+  returned: with V(rights) in O(parts)
+  type: str
+  sample: system:serviceaccount:default:viewer
 plan:
   description:
     - What the cluster has, as a plan for M(ipu.fabric.fabric_probe) and M(ipu.fabric.fabric_report). C(not_proved) says

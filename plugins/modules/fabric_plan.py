@@ -144,6 +144,10 @@ options:
     type: list
     elements: str
     default: []
+  user:
+    description: The user that lacks O(rights), RV(ipu.fabric.cluster_info#module:user).
+    type: str
+    default: ""
   api_answers:
     description: Whether the API of a cluster that others manage answers with its kubeconfig, as far as it was asked.
     type: bool

@@ -88,7 +88,7 @@ ALLOWABLE: t.Dict[str, str] = {
 REQUIRED: t.Dict[str, str] = {
     "allow": "the names of allowed checks exist",
     "api-packages": "the host that speaks to the API has the Python packages for that",
-    "artifacts-dir": "files of the plan are outside the inventory directory",
+    "artifacts-dir": "files of the plan, and the kubeconfig, are outside the inventory directory",
     "bundle": "the bundle is whole, and has what the plan installs",
     "calico-version": "Calico's release is known",
     "cidr": "CIDRs are valid and do not overlap",

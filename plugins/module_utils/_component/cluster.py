@@ -12,7 +12,7 @@ from ansible.module_utils.basic import AnsibleModule
 from .._ipu.operator import read_ipu_operator
 from .._kube.client import Cluster, connect
 from .._kube.ownership import is_ours
-from .._kube.rights import missing_rights
+from .._kube.rights import missing_rights, user_name
 from .._model.operators import MpiFacts
 from .._network.cluster_info import read_cluster
 from .._network.gpu_operator import read_gpu_operator
@@ -35,7 +35,9 @@ def read(module: AnsibleModule) -> t.Dict[str, t.Any]:
     """Body of the module cluster_info."""
     cluster, params = connect(module), module.params
     if params["parts"] == ["rights"]:  # who may not read the rest is told so
-        return {"changed": False, "present": cluster.present, "rights": missing_rights(cluster)}
+        missing = missing_rights(cluster)
+        user = user_name(cluster) if missing else ""
+        return {"changed": False, "present": cluster.present, "rights": missing, "user": user}
     if params["parts"] == ["plan"]:
         return {"changed": False, "present": cluster.present, "plan": plan_of(cluster, params["networks"])}
     found = {"changed": False, **read_cluster(cluster)}

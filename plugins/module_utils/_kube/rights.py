@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import typing as t
 
-from .client import Cluster
+from .client import ApiError, Cluster
 from .query import query
 
 REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+AUTHENTICATION = "authentication.k8s.io/v1"
+WHO_AM_I = f"/apis/{AUTHENTICATION}/selfsubjectreviews"
 Rights = t.Mapping[str, t.Sequence[str]]  # verbs by resource and API group, in all namespaces
 # Of site. Charts of operators need more, which an administrator has.
 NEEDED: Rights = {
@@ -80,6 +82,19 @@ def missing_rights(cluster: Cluster, needed: Rights = NEEDED) -> t.List[str]:
         resource, _slash, part = resource.partition("/")
         missing += [f"{verb} {name}" for verb in verbs if not may(cluster, verb, resource, group, part)]
     return missing
+
+
+def user_name(cluster: Cluster) -> str:
+    """Who the API takes the kubeconfig for; empty where it does not say, as before Kubernetes 1.28."""
+    if not cluster.present:
+        return ""
+    try:
+        review = cluster.request("post", WHO_AM_I, {"apiVersion": AUTHENTICATION, "kind": "SelfSubjectReview"})
+    except ApiError as error:
+        if error.status not in (403, 404):
+            raise
+        return ""
+    return str(query("status.userInfo.username", review) or "")
 
 
 def served_rights(cluster: Cluster, needed: Rights) -> Rights:

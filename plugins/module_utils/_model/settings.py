@@ -108,6 +108,7 @@ class Settings:
     memlock_limit: str = "infinity"  # what the role memlock sets, as memlock_limit has it
     kubeconfig_fault: str = ""  # why the file at kubeconfig_path is none; empty: there is no file, or nothing is wrong
     rights: t.Sequence[str] = ()  # that the kubeconfig of a cluster which others manage lacks
+    user: str = ""  # whom the API takes that kubeconfig for; empty: not known
     admission: str = "off"  # or warn, enforce
     max_unproved: t.Union[int, str] = "10%"  # as fabric_max_unproved has it
     source_problems: t.Sequence[SourceProblem] = ()  # what the controller has seen of sources

@@ -294,7 +294,7 @@ def _expected(settings: Settings, endpoint: str, kubernetes: str, findings: Find
     return Expected(
         kubernetes=parse(kubernetes)[:2],
         endpoint=endpoint,
-        managed=settings.manage_kubernetes,
+        managed=settings.manage_kubernetes and not findings.has_error("cluster-builder"),
         sizes=read_sizes(settings.host_sizes, findings),
         ipu=settings.ipu,
         memlock=read_memlock(settings.memlock, findings),

@@ -182,11 +182,10 @@ def describe_cluster(
 
 
 def check_artifacts_dir(settings: Settings, findings: Findings) -> None:
-    """Ansible parses every file of an inventory directory: a plan or a kubeconfig in it breaks the next run."""
-    folder = settings.artifacts_dir
+    """Ansible parses every file of an inventory directory: a plan in it breaks the next run."""
+    folder, kubeconfig = settings.artifacts_dir, settings.kubeconfig_path
     for source in settings.inventory_sources:
-        inside = os.path.commonpath([os.path.abspath(source), os.path.abspath(folder)]) == os.path.abspath(source)
-        if folder and os.path.isabs(source) and inside:
+        if _is_inside(folder, source):
             findings.error(
                 "artifacts-dir",
                 [],
@@ -195,3 +194,19 @@ def check_artifacts_dir(settings: Settings, findings: Findings) -> None:
                 "Set fabric_artifacts_dir to a folder beside it.",
             )
             return
+        if _is_inside(kubeconfig, source):
+            findings.warning(
+                "artifacts-dir",
+                [],
+                "The kubeconfig should not be in the inventory directory: Ansible warns that it is no inventory.",
+                f"fabric_kubeconfig is {kubeconfig}, an inventory directory is {source}",
+                "Move it to a folder beside it, and set fabric_kubeconfig to where it is.",
+            )
+            return
+
+
+def _is_inside(path: str, folder: str) -> bool:
+    if not path or not os.path.isabs(folder):
+        return False
+    outer = os.path.abspath(folder)
+    return os.path.commonpath([outer, os.path.abspath(path)]) == outer

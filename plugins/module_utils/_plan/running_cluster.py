@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import ipaddress
+import shlex
 import typing as t
 import urllib.parse
 
@@ -276,7 +277,7 @@ def check_own_kubeconfig(settings: Settings, findings: Findings) -> None:
             "The kubeconfig lacks rights that site needs: the API would refuse one after the other.",
             f"{path or 'fabric_api_kubeconfig'} may not {', '.join(settings.rights)}",
             "Take a kubeconfig with the rights of cluster-admin, or have its user bound to that: kubectl create"
-            " clusterrolebinding NAME --clusterrole=cluster-admin --user=USER.",
+            f" clusterrolebinding NAME --clusterrole=cluster-admin --user={shlex.quote(settings.user or 'USER')}.",
         )
     if not path:
         return

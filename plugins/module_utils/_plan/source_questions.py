@@ -25,6 +25,8 @@ LISTED = 12
 KUBERNETES_IMAGES = "registry.k8s.io"
 # Of an Installation of Calico: with them its images have other names.
 OTHER_NAMES = ("registry", "imagePath", "imagePrefix")
+# Only a cluster that we build has what comes from these, or asks the upstream registries.
+OF_OUR_CLUSTER = tuple(f"fabric_mirror.{name}" for name in ("apt.", "calico.", "cri_dockerd.", "registry"))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -153,6 +155,8 @@ def check_answers(settings: Settings, hosts: Hosts, running: t.Optional[Running]
         if host.facts and "recalled" not in host.observation:
             seen += [(host.name, problem) for problem in host.facts.get("sources") or []]
     seen = [(name, problem) for name, problem in seen if not problem["chart"] or problem["chart"] not in installed]
+    if findings.has_error("cluster-builder"):
+        seen = [each for each in seen if not each[1]["variable"].startswith(OF_OUR_CLUSTER)]
     silent = [each for each in seen if _is_silent(each[1])]
     texts = dict.fromkeys(_seen(problem) for _name, problem in silent)
     if len(texts) >= MANY:

@@ -115,6 +115,16 @@ def test_files_in_the_inventory_are_not_written(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_kubeconfig_in_the_inventory_is_a_warning_and_the_plan_is_written(tmp_path):
+    inventory, folder = tmp_path / "inventory", tmp_path / "artifacts"
+    kubeconfig = str(inventory / "admin.conf")
+    result = run(hosts=site(), artifacts_dir=str(folder), inventory_sources=[str(inventory)], kubeconfig=kubeconfig)
+    found = {item["check"]: item for item in result["plan"]["findings"]}
+    assert found["artifacts-dir"]["level"] == "warning"
+    assert kubeconfig in found["artifacts-dir"]["seen"]
+    assert (folder / "plan.json").exists()
+
+
 def test_a_file_in_the_way_is_a_failure_that_says_what_to_do(tmp_path):
     (tmp_path / "artifacts").write_text("")
     result = run(hosts=site(), artifacts_dir=str(tmp_path / "artifacts"))
@@ -171,6 +181,7 @@ def test_options_are_the_settings_with_the_defaults_of_the_role():
         "download_proxy",
         "api_answers",
         "rights",
+        "user",
         "artifacts_dir",
         "inventory_sources",
         "inventory_groups",

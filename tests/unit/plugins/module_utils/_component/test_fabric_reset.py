@@ -108,7 +108,7 @@ def test_what_stays_is_said_at_the_end():
                     }
                 }
             },
-            "Spiderpool stays, with its files on the hosts, because SpiderIPPool a, SpiderIPPool b need it; delete these",
+            "Spiderpool stays, with its files on the hosts, because SpiderIPPool a, SpiderIPPool b need it; delete",
         ),
         (
             {

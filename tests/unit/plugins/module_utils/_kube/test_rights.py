@@ -7,8 +7,15 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import Cluster, NoCluster
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.rights import NEEDED, REVIEWS, missing_rights
+import pytest
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import ApiError, Cluster, NoCluster
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.rights import (
+    NEEDED,
+    REVIEWS,
+    WHO_AM_I,
+    missing_rights,
+    user_name,
+)
 
 Review = t.Dict[str, t.Any]
 
@@ -50,3 +57,34 @@ def test_who_has_what_is_needed_is_no_finding() -> None:
 
 def test_no_cluster_answers() -> None:
     assert missing_rights(NoCluster()) == []
+
+
+class Named(Cluster):
+    """Says who asks, or answers with a status of HTTP."""
+
+    def __init__(self, answer: t.Union[str, int]) -> None:
+        super().__init__(client=None)
+        self.answer = answer
+
+    def request(self, verb: str, path: str, body: t.Any = None, content_type: str = "", **query: t.Any) -> Review:
+        assert (verb, path, body["kind"]) == ("post", WHO_AM_I, "SelfSubjectReview")
+        if isinstance(self.answer, int):
+            raise ApiError(status=self.answer)
+        return {"status": {"userInfo": {"username": self.answer, "groups": ["system:authenticated"]}}}
+
+
+@pytest.mark.parametrize(
+    ("answer", "name"),
+    [("system:serviceaccount:default:viewer", "system:serviceaccount:default:viewer"), (404, ""), (403, "")],
+)
+def test_the_api_says_who_asks(answer: t.Union[str, int], name: str) -> None:
+    assert user_name(Named(answer)) == name
+
+
+def test_without_a_cluster_nobody_asks() -> None:
+    assert user_name(NoCluster()) == ""
+
+
+def test_an_api_that_fails_is_no_older_one() -> None:
+    with pytest.raises(ApiError):
+        user_name(Named(500))

@@ -270,6 +270,11 @@ DONE: t.List[t.Tuple[str, t.Union[str, Fault], Done]] = [
         Done("Set fabric_artifacts_dir to a folder beside it", settings={"artifacts_dir": "/site-artifacts"}),
     ),
     (
+        "artifacts-dir",
+        Fault(settings={"inventory_sources": ["/srv/inventory"], "kubeconfig_path": "/srv/inventory/admin.conf"}),
+        Done("set fabric_kubeconfig to where it is", settings={"kubeconfig_path": "/srv/admin.conf"}),
+    ),
+    (
         "bundle",
         Fault(settings={"bundle": bundles.seen("no such file")}),
         Done("Make it with ipu.fabric.bundle", settings={"bundle": bundles.seen()}),

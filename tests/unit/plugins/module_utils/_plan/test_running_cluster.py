@@ -402,3 +402,28 @@ def test_a_cluster_of_another_team_is_not_managed_by_an_oversight(built_here, se
     assert {each["check"] for each in found if each["level"] == "error"} == checks
     if checks:
         assert "fabric_manage_kubernetes to false" in found[0]["next"]
+
+
+def test_hosts_of_another_team_get_no_advice_for_a_cluster_that_we_build():
+    """It would have them rebooted, or their sources of packages changed."""
+    hosts = finished()
+    hosts["cp1"]["host"]["cluster"] = running(built_here=False)
+    lacking = {"url": "https://pkgs.site", "seen": "404", "lacks": "", "release": "", "chart": "", "playbook": ""}
+    variables = ("fabric_mirror.apt.kubernetes.uri", "fabric_mirror.registry", "fabric_mirror.calico.crds_url")
+    for host in hosts.values():
+        host["host"].update(cgroup="v1", sources=[{**lacking, "variable": variables[0]}])
+    controller = [{**lacking, "variable": each} for each in (*variables[1:], "fabric_mirror.charts.network_operator")]
+    found = plan(hosts, source_problems=controller)["findings"]
+    assert [each["check"] for each in found] == ["cluster-builder", "sources"]
+    assert "fabric_mirror.charts.network_operator" in found[1]["seen"]
+    ours = errors(plan(hosts, source_problems=controller, allow=["cluster-builder"]))
+    assert {"cgroup-v2", "sources"} <= set(ours)
+
+
+@pytest.mark.parametrize(
+    ("user", "told"),
+    [("system:serviceaccount:default:viewer", "--user=system:serviceaccount:default:viewer."), ("", "--user=USER.")],
+)
+def test_the_advice_on_rights_names_the_user_that_the_api_sees(user, told):
+    finding = errors(plan(finished(), manage_kubernetes=False, rights=["patch nodes"], user=user))["kubeconfig"]
+    assert finding["next"].endswith(told)
