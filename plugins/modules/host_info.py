@@ -287,7 +287,8 @@ host:
         - V(pod_networks) has a V(name) such as C(calico) and the object that was V(seen); V(autodetection) is how
           calico-node looks for the addresses of hosts.
         - V(charts) are the Helm charts of its Deployments, as in C(gpu-operator-26.7.0).
-        - V(attachments), if there are any, are plugins of NetworkAttachmentDefinitions with a NIC or static addresses.
+        - V(attachments), if there are any, are plugins of NetworkAttachmentDefinitions with a NIC or with
+          addresses of their own.
         - V(nv_ipam_pools) has V(name), V(subnet) and V(block_size) of each IPPool, and the V(blocks) by node.
         - V(built_here) is whether the role P(ipu.fabric.kubernetes#role) has prepared the host.
       type: dict

@@ -14,6 +14,8 @@ from .._model.observation import SeenAttachment
 
 ATTACHMENTS = "/apis/k8s.cni.cncf.io/v1/network-attachment-definitions"
 
+WITH_RANGES = ("host-local", "whereabouts")  # IPAMs that have the addresses in their own settings
+
 
 class Ipam(t.TypedDict, total=False):
     """The parts of an IPAM's settings that are read."""
@@ -55,7 +57,7 @@ def _addresses(plugin: Plugin) -> t.List[str]:
 
 
 def read_attachments(configs: t.Iterable[t.Tuple[str, str, str]]) -> t.List[SeenAttachment]:
-    """Those that name a NIC or an address, an entry for each plugin that does; of namespace, name and configuration."""
+    """Those that name a NIC or addresses, an entry for each plugin that does; of namespace, name and configuration."""
     found: t.List[SeenAttachment] = []
     for namespace, name, config in configs:
         for plugin in _plugins(config):
@@ -67,6 +69,9 @@ def read_attachments(configs: t.Iterable[t.Tuple[str, str, str]]) -> t.List[Seen
                 "mode": str(plugin.get("mode", "")),
                 "addresses": _addresses(plugin),
             }
-            if entry["nic"] or entry["addresses"]:
+            ipam = plugin.get("ipam")
+            if isinstance(ipam, dict) and ipam.get("type") in WITH_RANGES:
+                entry["ipam"] = dict(ipam)
+            if entry["nic"] or entry["addresses"] or "ipam" in entry:
                 found.append(entry)
     return found

@@ -197,7 +197,11 @@ class NodeIdentity(_NodeOptional):
     machine_id: str
 
 
-class SeenAttachment(t.TypedDict):
+class _AttachmentOptional(t.TypedDict, total=False):
+    ipam: t.Mapping[str, object]  # of whereabouts and host-local, as it is written: it may be malformed
+
+
+class SeenAttachment(_AttachmentOptional):
     """What a plugin of a NetworkAttachmentDefinition takes."""
 
     namespace: str

@@ -8,14 +8,16 @@ Tried with Linux 6.1 and 6.18: beside an ipvlan a macvlan is EBUSY, beside one i
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import typing as t
 
 from .._common.findings import Findings
 from .._common.text import shorten_list
-from .._ipam.ranges import parse_ranges, read_address
+from .._ipam.ranges import parse_ranges, range_texts, read_address
 from .._model.observation import SeenAttachment
 from .._model.plan import PlannedNetwork
+from .._network.address_sets import MALFORMED, range_addresses, read_ranges
 from .host_links import NAMES, NetworkLinks
 from .running_cluster import Running
 
@@ -37,6 +39,7 @@ def check_shared_nics(
         _check_attachments(network, others, findings)
     for planned in networks:
         _check_static(planned, others, findings)
+        _check_ranges(planned, others, findings)
     for network in chosen:
         if network.network.mode == PASSTHRU and pods_per_node > 1:
             findings.warning(
@@ -102,6 +105,29 @@ def _check_static(planned: PlannedNetwork, others: t.Sequence[SeenAttachment], f
                 f"{planned['name']}: a NetworkAttachmentDefinition has addresses that the plan would give to others.",
                 f"{listed}; the plan gives out {span}",
                 f"Set reserved to [{', '.join(taken)}] in {planned['name']} of fabric_networks, beside what is in it.",
+            )
+
+
+def _check_ranges(planned: PlannedNetwork, others: t.Sequence[SeenAttachment], findings: Findings) -> None:
+    """Ranges of IPAMs that know nothing of ours."""
+    for subnet in planned["subnets"]:
+        span = f"{subnet['range_start']}-{subnet['range_end']}"
+        ours = parse_ranges([span], "subnet") - parse_ranges(subnet["exclude"], "exclude")
+        shared = {}
+        for each in others:
+            with contextlib.suppress(*MALFORMED):
+                addresses = ours & range_addresses(read_ranges(dict(each.get("ipam") or {})))
+                if addresses:
+                    shared[f"{each['namespace']}/{each['name']}"] = ", ".join(range_texts(addresses))
+        if shared:
+            listed = shorten_list((f"{addresses} of {name}" for name, addresses in shared.items()), NAMES)
+            findings.warning(
+                "subnet",
+                [],
+                f"{planned['name']}: other networks of the cluster give out addresses that the plan gives out too.",
+                f"NetworkAttachmentDefinitions: {listed}; the plan gives out {span}",
+                f"Choose another part of the subnet (`share`) for {planned['name']} in fabric_networks, or delete"
+                " these networks. The proof fails with pool_overlap while both have the addresses.",
             )
 
 

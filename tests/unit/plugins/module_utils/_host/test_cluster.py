@@ -116,6 +116,7 @@ def test_attachments_that_take_a_nic_or_an_address(host):
         ("jobs", "ipvlan", "ipvlan", "ens1f0", "l3", []),
         ("jobs", "chain", "host-device", "0000:81:00.0", "", []),
         ("jobs", "static", "bridge", "", "", ["10.5.0.200", "fd00::9"]),
+        ("jobs", "pool", "bridge", "", "", [], {"type": "whereabouts", "range": "10.5.0.0/24"}),
     ]
 
 

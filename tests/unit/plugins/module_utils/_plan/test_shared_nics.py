@@ -63,6 +63,33 @@ def test_static_addresses(addresses: t.List[str], seen: str) -> None:
     assert reserved["findings"] == []
 
 
+LOCAL = {
+    "type": "host-local",
+    "ranges": [[{"subnet": "10.5.0.0/24", "rangeStart": "10.5.0.190", "rangeEnd": "10.5.0.195"}]],
+}
+
+
+@pytest.mark.parametrize(
+    ("ipam", "seen"),
+    [
+        (LOCAL, "10.5.0.190-10.5.0.195 of jobs/old"),
+        ({"type": "whereabouts", "range": "10.5.0.200-10.5.0.201/24"}, "10.5.0.200-10.5.0.201 of jobs/old"),
+        ({"type": "whereabouts", "range": "10.5.0.0/26"}, ""),  # of the lower half
+        ({"type": "whereabouts", "range": "10.9.0.0/24"}, ""),
+        ({"type": "whereabouts", "range": 7}, ""),
+        ({"type": "dhcp"}, ""),
+    ],
+)
+def test_ranges_of_other_networks(ipam: Data, seen: str) -> None:
+    hosts = with_attachment(plugin="macvlan", nic="eth7", ipam=ipam)
+    warned = [each for each in plan(hosts)["findings"] if each["check"] == "subnet"]
+    assert [each["level"] for each in warned] == (["warning"] if seen else [])
+    if seen:
+        assert seen in warned[0]["seen"]
+        moved = plan(hosts, networks=[{"name": "rdma-net", "share": "10.5.0.204/30"}], pods_per_node=1)
+        assert "other networks of the cluster" not in str(moved["findings"])
+
+
 def test_two_networks_on_one_nic_and_passthru() -> None:
     networks = [
         {"name": "a", "mode": "passthru", "share": "10.5.0.128/26"},
