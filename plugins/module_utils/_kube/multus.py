@@ -17,6 +17,10 @@ REQUESTS = (NETWORKS, "v1.multus-cni.io/default-network")
 # A network that pods can ask for.
 NAD_API = "k8s.cni.cncf.io/v1"
 NAD = (NAD_API, "NetworkAttachmentDefinition")
+INSTALL = (
+    "Install multus: ipu.fabric.site and NVIDIA's network operator bring it, and it has a manifest of its own"
+    " (https://github.com/k8snetworkplumbingwg/multus-cni)."
+)
 ATTACHMENTS = f"/apis/{NAD_API}/network-attachment-definitions"
 
 Name = t.Tuple[str, str]  # namespace and name

@@ -16,7 +16,7 @@ import typing as t
 
 from .._common.result import FabricError
 from .._common.text import shorten_list
-from .._kube.multus import Name, networks_of
+from .._kube.multus import INSTALL, Name, networks_of
 from .._kube.query import Object, query, quoted
 from .._model.plan import NotProved, Plan, PlannedHost, PlannedLink, PlannedNetwork, PlannedSubnet
 from .._model.stacks import OWN_DEVICES
@@ -389,12 +389,16 @@ def derive_plan(seen: ClusterObjects, only: t.Sequence[str] = ()) -> Plan:
     networks, beside = derive_networks(seen, only)
     if not networks:
         listed = [f"{each['network']}: {each['why']}" for each in beside if each["whole"]]
+        there, step = shorten_list(listed, 10, "; ") or "there is none", "Create one"
+        if not listed and not seen.multus:
+            there += ", and no DaemonSet of multus, which would attach pods to them"
+            step = f"{INSTALL} Then create one"
         raise FabricError(
             "A network for pods was looked for, to prove it.",
             "NetworkAttachmentDefinitions of all namespaces",
-            shorten_list(listed, 10, "; ") or "there is none",
-            "Create one (https://github.com/ipu-fabric/ipu.fabric/blob/main/docs/any-cluster.md says which can be"
-            " proved), or have ipu.fabric.site plan and build them.",
+            there,
+            f"{step} (https://github.com/ipu-fabric/ipu.fabric/blob/main/docs/any-cluster.md says which can be proved),"
+            " or have ipu.fabric.site plan and build them.",
             code="not-found",
         )
     hosts: t.Dict[str, PlannedHost] = {}

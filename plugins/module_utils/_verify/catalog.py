@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import typing as t
 
+from .._kube.multus import INSTALL
 from .._model.checks import Check, CheckType
 from .._model.stacks import STACKS
 
@@ -300,6 +301,11 @@ CHECK_TYPES: t.Dict[str, CheckType] = {
     ),
 }
 
+# Where no multus is known. It may be installed in a way that is not recognised.
+NO_MULTUS = (
+    f"No DaemonSet of multus was found. {INSTALL} Then recreate pods that ask for networks. If the cluster has multus"
+    " by another name, its configuration must be the node's first: restart its pod there."
+)
 # What to do where others manage the cluster, and no variable of ours can.
 OF_OTHERS = {
     "nfd": "Remove one of them.",

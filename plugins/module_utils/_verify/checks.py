@@ -25,6 +25,7 @@ from .catalog import (
     FAILED,
     LATER,
     NO_ADDRESS,
+    NO_MULTUS,
     NO_NETWORK,
     NO_NODE,
     NODE_POD,
@@ -153,7 +154,7 @@ def check_fabric(plan: Plan, probe: Probe, expect: Expect) -> t.List[Check]:
     checks = sorted(itertools.chain.from_iterable(groups), key=lambda c: order[c.check])
     advised = point_to_cause(checks, probe.get("exclusive_cilium", ""), lacks_fabric(plan, probe))
     if is_derived(plan):
-        advised = [for_others(check) for check in advised]
+        advised = [for_others(check, bool(probe["addons"]["multus"])) for check in advised]
     return [accept(cleaned(check), expect.allow_unproven) for check in advised]
 
 
@@ -183,11 +184,13 @@ def point_to_cause(checks: t.Sequence[Check], exclusive_cilium: str, bare: bool)
     return [check._replace(next=advice(check)) for check in checks]
 
 
-def for_others(check: Check) -> Check:
+def for_others(check: Check, has_multus: bool) -> Check:
     """Without the usual advice where that names what only a planned site has."""
     if check.next == LATER:
         return check._replace(next="Run ipu.fabric.prove_cluster again, which looks again.")
     usual = check.next == CHECK_TYPES[check.check].next_step
+    if usual and not has_multus and check.check in ("multus", "workloads"):
+        return check._replace(next=NO_MULTUS)
     return check._replace(next=OF_OTHERS.get(check.check, check.next)) if usual else check
 
 

@@ -13,6 +13,7 @@ import typing as t
 from dataclasses import dataclass, field
 
 from .._common.memlock_limits import limit_bytes, readable
+from .._kube.multus import INSTALL
 from .._kube.pod_problems import Problem
 from .look import EVERYWHERE, Inside
 from .parsers import gid_of
@@ -59,6 +60,7 @@ class PodSeen:
     problems: t.Sequence[Problem] = ()  # what keeps it from running
     networks: t.Sequence[PodNetwork] = ()
     available: t.Optional[t.Sequence[str]] = ()  # networks of the cluster, NAMESPACE/NAME; None: may not be read
+    served: bool = True  # whether the cluster has the kind NetworkAttachmentDefinition
     asks: t.Mapping[str, int] = field(default_factory=dict)  # device resources of that container
     others: t.Mapping[str, str] = field(default_factory=dict)  # those of other containers, with the container's name
     node_has: t.Mapping[str, Amount] = field(default_factory=dict)  # device resources
@@ -217,6 +219,12 @@ def network_lacks(pod: PodSeen) -> t.Iterator[Lack]:
                 f"no network {network.name}",
                 f"it is in another namespace: {', '.join(elsewhere)}; a name without one is of the pod's own",
                 f"Write {elsewhere[0]} in the annotation {NETWORKS_KEY}.",
+            )
+        elif not network.exists and not pod.served:
+            yield Lack(
+                f"no network {network.name}",
+                "the cluster does not have the kind NetworkAttachmentDefinition, so it has no multus",
+                f"{INSTALL} Then create the network, and delete the pod.",
             )
         elif not network.exists:
             yield Lack(

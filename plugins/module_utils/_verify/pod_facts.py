@@ -13,7 +13,7 @@ from ansible.module_utils.basic import AnsibleModule
 
 from .._common.result import FabricError
 from .._kube.client import Cluster, connect
-from .._kube.multus import ATTACHMENTS, network_fault, network_status, requests
+from .._kube.multus import ATTACHMENTS, NAD, network_fault, network_status, requests
 from .._kube.pod_exec import run_in_pod
 from .._kube.pod_problems import Problem, container_statuses, failed_containers, pod_problems
 from .._kube.pod_resources import NodeResources, device_resources
@@ -88,6 +88,7 @@ class PodReader:
             problems=self.problems(pod),
             networks=networks,
             available=None if nads is None else [place_of(nad) for nad in nads],
+            served=nads != [] or self.cluster.resource(*NAD) is not None,
             asks=asks[chosen],
             others={name: other for other, amounts in asks.items() if other != chosen for name in amounts},
             node_has=self.node_resources(node, there),

@@ -411,10 +411,18 @@ def test_networks_without_what_multus_reads() -> None:
 
 
 def test_nothing_to_prove() -> None:
-    with pytest.raises(FabricError, match="there is none"):
-        derive_plan(cluster())
+    with pytest.raises(FabricError, match="there is none") as refused:
+        derive_plan(cluster(multus=[{"metadata": {"name": "kube-multus-ds"}}]))
+    assert refused.value.next_step.startswith("Create one (https://")
     with pytest.raises(FabricError, match="default/net: its CNI plugin is bridge"):
         derive_plan(cluster(nad("net", HOST_LOCAL, type="bridge")))
+
+
+def test_a_cluster_without_multus_is_told_what_brings_it() -> None:
+    with pytest.raises(FabricError, match="there is none, and no DaemonSet of multus") as refused:
+        derive_plan(cluster())
+    assert refused.value.next_step.startswith("Install multus: ipu.fabric.site and NVIDIA's network operator bring it")
+    assert "Then create one (https://" in refused.value.next_step
 
 
 def test_what_a_person_reads() -> None:

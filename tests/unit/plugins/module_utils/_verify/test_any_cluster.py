@@ -68,6 +68,22 @@ def test_a_policy_that_is_there_has_to_be_ready() -> None:
     assert failing(check_fabric(derived(WHEREABOUTS), facts, EXPECT)) == {"policy": "notReady"}
 
 
+@pytest.mark.parametrize("multus", [[], ["kube-system/kube-multus-ds"]])
+def test_where_no_multus_is_known_the_advice_is_to_install_it(multus: t.List[str]) -> None:
+    facts = probe()
+    facts["addons"].update(multus=multus, multus_nodes=["cp1", "w1"] if multus else [])
+    facts["pods_without"]["rdma-net"] = ["jobs/a: multus did not attach it"]
+    for pod in facts["pods"].values():
+        pod["network_status"] = []
+        del pod["root"]["links"]["net1"]
+    said = {
+        each.check: each.next for each in check_fabric(derived(WHEREABOUTS), facts, EXPECT) if each.status == "failed"
+    }
+    for check in ("multus", "workloads"):
+        assert said[check].startswith("No DaemonSet of multus was found. Install multus: ") is not bool(multus)
+    assert ("kube-multus-ds" in said["multus"]) is bool(multus)
+
+
 def test_what_is_left_out_is_in_the_report() -> None:
     plan = derived(
         WHEREABOUTS, clusters.nad("br", {}, type="bridge"), clusters.nad("gone", {"type": "nv-ipam", "poolName": "x"})

@@ -95,6 +95,12 @@ LACKS: t.Dict[str, t.Tuple[PodSeen, str, str, str]] = {
         "no NetworkAttachmentDefinition",
         "There is: default/rdma-net, jobs/rail-1",
     ),
+    "no multus": (
+        replace(network(exists=False, **NOT_ATTACHED), available=[], served=False),
+        "no network default/rdma-net",
+        "does not have the kind NetworkAttachmentDefinition, so it has no multus",
+        "Install multus: ipu.fabric.site",
+    ),
     "network of another namespace": (
         network(name="vision/rdma-net", exists=False, **NOT_ATTACHED),
         "no network vision/rdma-net",
