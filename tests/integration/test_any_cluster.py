@@ -197,6 +197,12 @@ def test_what_the_user_lacks_is_told_at_once(prover: Path) -> None:
     assert "sriovnetwork.openshift.io" not in message  # there is no such API group here
 
 
+def test_the_user_who_lacks_rights_is_named(prover: Path) -> None:
+    found = Modules(prover)("cluster_info", parts=["rights"])
+    assert "patch nodes" in found["rights"]
+    assert found["user"] == f"system:serviceaccount:{PLACE}:prover"
+
+
 def test_the_plan_of_a_cluster_of_others(entitled: Path) -> None:
     plan = Modules(entitled)("cluster_info", parts=["plan"])["plan"]
     mine = {each["name"]: each for each in plan["networks"] if each["namespace"] == PLACE}
