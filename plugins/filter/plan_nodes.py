@@ -55,12 +55,12 @@ def plan_nodes(plan: Plan) -> t.Dict[str, t.Any]:
         for controller in plan["vipu"]["controllers"]
     ]
     sources = [(source["name"].split(), source["sha256"]) for source in plan.get("sources", [])]
-    closes = plan.get("admission", {}).get("mode") == ENFORCE
+    closed = hosts.values() if plan.get("admission", {}).get("mode") == ENFORCE else ()
     # A control plane that runs no pods and has no NIC of the fabric is not proved.
-    proved = [host["node"] for host in hosts.values() if host["links"] or {"worker", "ipu"} & set(host["roles"])]
+    proved = [host["node"] for host in closed if host["links"] or {"worker", "ipu"} & set(host["roles"])]
     return {
         "rdma": rdma,
-        "taints": {node: [TAINT] for node in proved if closes},
+        "taints": {node: [TAINT] for node in proved},
         "addresses": {host["node"]: host["address"].split(",") for host in hosts.values()},
         "vipu_controllers": controllers,
         "chart_sha256": {words[1]: sha256 for words, sha256 in sources if words[0] == "chart"},

@@ -36,7 +36,7 @@ class Cluster(Answers):
                 "nodes": {name: name for name in nodes},
             }
             return {"upgrade": upgrade, "text": "turns", "errors": 0}
-        hosts = {name: {"node": name, "address": "", "links": {}} for name in nodes}
+        hosts = {name: {"node": name, "address": "", "links": {}, "roles": []} for name in nodes}
         plan = {"hosts": hosts, "releases": {"kubernetes": self.state["wanted"]}, "cluster": {}, "networks": []}
         return {"plan": plan, "text": "plan", "errors": 0, "refusal": ""}
 

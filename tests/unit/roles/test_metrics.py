@@ -339,6 +339,7 @@ def test_the_dashboard_is_a_grid():
     assert [p["title"] for p in shown] == [
         "IPUs",
         "Reconciliations of IPUJobs",
+        "Nodes by their last proof",
         "rdma-net: RDMA devices of nodes",
         "rdma-net: pods",
         "Webhook certificate",
