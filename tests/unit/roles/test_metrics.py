@@ -344,6 +344,6 @@ def test_the_dashboard_is_a_grid():
         "rdma-net: pods",
         "Webhook certificate",
     ]
-    assert shown[2]["targets"][0]["legendFormat"] == "{{node}}"
+    assert shown[3]["targets"][0]["legendFormat"] == "{{node}}"
     assert len({p["id"] for p in shown}) == len(shown)
     assert len(evaluate("metrics", "lookup('template', 'dashboard.json.j2')", **site())) < 10000
