@@ -24,7 +24,8 @@ STEPS = {
     "api-packages": "Install the named packages on `fabric_api_host`, or set it to `localhost`.",
     "artifacts-dir": "Keep `fabric_artifacts_dir` and `fabric_kubeconfig` beside the inventory, not in it.",
     "bundle": "Recreate the bundle with `ipu.fabric.bundle`, or copy damaged files again.",
-    "calico-address": "Let Calico take the kubelet's address: [how](kubernetes.md#calico-beside-a-fabric).",
+    "calico-address": "Let Calico take the kubelet's address:"
+    " [Calico beside a fabric](kubernetes.md#calico-beside-a-fabric).",
     "calico-version": "Set `fabric_calico_version` to a release in [releases](releases.md).",
     "certificates": "Run `ipu.fabric.renew_certificates`, after they have expired too."
     " For a CA see [certificates](kubernetes.md#certificates).",
@@ -130,7 +131,7 @@ STEPS = {
     " name the fabric's in `select`: [subnets](networks.md#nics-without-an-address).",
     "sources": "Set the variable that the finding names to a source that answers, or let the hosts reach it:"
     " [mirrors](mirror.md). `fabric_probe_sources: false` asks none.",
-    "swap": "Nothing: `site` turns swap off. What an agent or a script turns on at each boot, turn off in the file"
+    "swap": "Nothing: `site` turns swap off. If an agent or a script turns it on at each boot, change the file"
     " that the plan names.",
     "systemd": "Boot the host with systemd.",
     "time": "Set `fabric_ntp`, or repair the time service of the host.",
@@ -140,7 +141,7 @@ STEPS = {
     "unique-machine-id": "Empty `/etc/machine-id` of the clone and reboot it.",
     "unknown-group": "Correct the name of the group.",
     "unknown-variable": "Correct the name of the variable: [variables](variables.md).",
-    "unobserved": "Make it reachable by SSH, or go on without it: [a host is down](kubernetes.md#a-host-is-down).",
+    "unobserved": "Make it reachable by SSH, or continue without it: [a host is down](kubernetes.md#a-host-is-down).",
     "unpinned-source": "Set the named variable to the publisher's digest.",
     "upgrade-nodes": "Add these nodes to the inventory, or remove them from the cluster.",
     "upgrade-ready": "Repair the node first: `kubectl describe node`, `journalctl -u kubelet`.",

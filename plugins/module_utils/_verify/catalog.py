@@ -104,8 +104,8 @@ CHECK_TYPES: t.Dict[str, CheckType] = {
     "regression": CheckType(
         "No worse than before",
         "cluster",
-        "Find out what changed since: site, cables, switches, drivers, firmware. If it was meant, prove once with"
-        " `-e fabric_baseline=accept`: what is worse now is then what later proofs expect.",
+        "Find out what changed since: site, cables, switches, drivers, firmware. If the change was intended,"
+        " run one proof with `-e fabric_baseline=accept`: later proofs then expect what it saw.",
     ),
     "pod": CheckType(
         "Pod starts",
