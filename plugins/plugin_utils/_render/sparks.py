@@ -78,7 +78,7 @@ def spark(key: Key, series: Series, unit: str, worse: bool) -> Spark:
     usual, now = statistics.median(earlier), values[-1] or 0.0
     told = ", ".join("none" if value is None else digits(value) for value in values)
     name = key.place.strip().replace(">", " → ")
-    change = f"{100 * (now / usual - 1):+.0f} %" if usual else ""
+    change = f"{round(100 * (now / usual - 1)):+d} %" if usual else ""
     return Spark(name, digits(now), digits(usual), change, path, point, f"{told} {unit}, oldest first", worse)
 
 

@@ -265,7 +265,7 @@ def test_a_chart_says_in_words_what_it_draws() -> None:
     assert drawn.path.count("M") == 2
     heights = [float(y) for y in re.findall(r" ([\d.]+)", drawn.path)]
     assert max(heights) - min(heights) < 1
-    assert (drawn.name, drawn.now, drawn.usual, drawn.change) == ("w1 → w2", "390", "390", "-0 %")
+    assert (drawn.name, drawn.now, drawn.usual, drawn.change) == ("w1 → w2", "390", "390", "+0 %")
 
 
 def test_many_failures_are_cut_short_and_say_so() -> None:
