@@ -126,8 +126,8 @@ options:
   baseline:
     description:
       - What to compare the proof with. Empty takes the last proofs of the whole site, which O(artifacts_dir) remembers.
-      - The path of a C(report.json) means that proof. V(none) compares with nothing. V(accept) makes later proofs expect what
-        this one saw.
+      - The path of a C(report.json) means that proof. V(none) compares with nothing. V(accept) makes later proofs
+        expect what this one saw.
       - A figure that is worse by more than it differed between earlier proofs, a check that passed and does not now,
         and a node with other roles or networks are failures of the check C(regression).
       - With O(before), nothing else is compared unless this is set.
