@@ -29,6 +29,7 @@ ELSEWHERE = {
     "action_plugins": f"{ANSIBLE}plugins/action.html",
     "callback_plugins": f"{ANSIBLE}plugins/callback.html",
     "ansible_collections.ansible.builtin.debug_module": f"{BUILTIN}debug_module.html",
+    "ansible_collections.ansible.builtin.fail_module": f"{BUILTIN}fail_module.html",
     "ansible_collections.ansible.builtin.default_callback": f"{BUILTIN}default_callback.html",
     "ansible_collections.ansible.builtin.config_lookup": f"{BUILTIN}config_lookup.html",
     "ansible_collections.community.okd.k8s_auth_module": f"{ANSIBLE}collections/community/okd/k8s_auth_module.html",

@@ -72,12 +72,15 @@ def may(cluster: Cluster, verb: str, resource: str, group: str, part: str = "") 
     return bool(query("status.allowed", cluster.request("post", REVIEWS, review)))
 
 
-def missing_rights(cluster: Cluster, needed: Rights = NEEDED) -> t.List[str]:
-    """Each as a verb and a resource. One question for an administrator, or where there is no cluster yet none."""
+def missing_rights(cluster: Cluster, needed: t.Optional[Rights] = None) -> t.List[str]:
+    """Each as a verb and a resource. One question for an administrator, or where there is no cluster yet none.
+
+    needed: other rights than those of site.
+    """
     if not cluster.present or may(cluster, "*", "*", "*"):
         return []
     missing = []
-    for name, verbs in needed.items():
+    for name, verbs in (NEEDED if needed is None else needed).items():
         resource, _dot, group = name.partition(".")
         resource, _slash, part = resource.partition("/")
         missing += [f"{verb} {name}" for verb in verbs if not may(cluster, verb, resource, group, part)]
