@@ -20,7 +20,7 @@ from .pods import node_of, targets
 
 TRUE, FALSE, UNKNOWN = "True", "False", "Unknown"
 BOTH_WAYS = ("ping", "full_size")  # an answer comes back on the other direction
-REGRESSION = "regression"  # a check that compares with earlier proofs: a figure of the test that is its subject
+REGRESSION = "regression"  # a check that compares with earlier proofs
 CUT_OFF = ("node", "pod", "vipu")  # checks of a node that explain failed paths to it on any network
 LONGEST = 160  # characters of what was seen, and of a next step: `kubectl describe node` wraps no line
 NEW = "New"  # the reason of a node that no proof has judged
@@ -124,14 +124,11 @@ def by_node(checks: t.Sequence[Check]) -> t.Dict[str, t.List[Check]]:
 
 
 def by_test(checks: t.Sequence[Check]) -> t.Dict[t.Tuple[str, str], t.Dict[t.Tuple[str, ...], Check]]:
-    """The checks of pairs, by network and test. A figure that fell is a failure of its test, and told after it."""
+    """The checks of pairs, by network and test."""
     found: t.Dict[t.Tuple[str, str], t.Dict[t.Tuple[str, ...], Check]] = {}
-    of_pairs = [check for check in checks if check.pair]
-    for check in sorted(of_pairs, key=lambda check: check.check == REGRESSION):
-        test = check.subject if check.check == REGRESSION else check.check
-        pairs = found.setdefault((check.network, test), {})
-        if check.pair not in pairs or pairs[check.pair].status != FAILED:
-            pairs[check.pair] = check
+    for check in checks:
+        if check.pair:
+            found.setdefault((check.network, check.check), {})[check.pair] = check
     return found
 
 

@@ -111,7 +111,7 @@ def test_two_pods_of_one_node_point_to_it():
 
 def test_a_figure_that_fell_is_a_failure_of_its_test():
     def fell(*pair: str) -> Check:
-        return result("regression", False, ">= 90", "50", pair=pair, network=NET, subject="rping")
+        return result("rping", False, ">= 90", "50", pair=pair, network=NET)
 
     good = checks_of(FOUR)
     assert statuses([*good, fell("w1", "w2")]) == {**dict.fromkeys(FOUR, GOOD), "w1": UNCLEAR, "w2": UNCLEAR}
