@@ -22,7 +22,7 @@ from .objects import POD_SECURITY, home, named
 
 NAME = "prover"
 CONFIG = "/etc/ipu-fabric"
-WORK = "/work"
+WORK = "/prover"
 # Five fields as cron(8) has them, or a name such as @daily; the API server judges the rest.
 CRON = re.compile(r"@[a-z]+|\S+( \S+){4}")
 # Nothing else of its file system can be written.

@@ -13,6 +13,7 @@ import typing as t
 from dataclasses import dataclass, field
 
 from .._common.memlock_limits import limit_bytes, readable
+from .._common.text import shorten_list
 from .._kube.multus import INSTALL
 from .._kube.pod_problems import Problem
 from .look import EVERYWHERE, Inside
@@ -107,9 +108,7 @@ def is_rdma(resource: str, networks: t.Iterable[PodNetwork] = ()) -> bool:
 
 def shown(names: t.Iterable[str], none: str) -> str:
     """The first names, and how many more there are."""
-    known = sorted(names)
-    more = f" and {len(known) - NAMED} more" if len(known) > NAMED else ""
-    return (", ".join(known[:NAMED]) + more) or none
+    return shorten_list(sorted(names), NAMED) or none
 
 
 # What it has
@@ -315,7 +314,7 @@ def memlock_lacks(inside: Inside) -> t.Iterator[Lack]:
             f"too little locked memory: {readable(inside.memlock)}",
             f"the runtime's limit, and uid {inside.uid} has no IPC_LOCK in effect",
             "Add the capability IPC_LOCK to a container of root; for other users run the role ipu.fabric.memlock, which"
-            " lifts the runtime's limit. Then delete the pod, so that it starts anew.",
+            " lifts the runtime's limit. Then delete the pod, so that it is recreated.",
         )
 
 

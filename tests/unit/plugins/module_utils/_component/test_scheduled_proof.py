@@ -57,4 +57,4 @@ def test_the_namespace_allows_no_more_than_the_pods_need(rdma: bool, level: str)
 def test_reports_on_a_volume() -> None:
     spec = objects(schedule_claim="reports").objects[-1]["spec"]["jobTemplate"]["spec"]["template"]["spec"]  # type: ignore[index]  # an Object
     assert {"name": "reports", "persistentVolumeClaim": {"claimName": "reports"}} in spec["volumes"]
-    assert {"name": "reports", "mountPath": "/work/artifacts"} in spec["containers"][0]["volumeMounts"]
+    assert {"name": "reports", "mountPath": "/prover/artifacts"} in spec["containers"][0]["volumeMounts"]

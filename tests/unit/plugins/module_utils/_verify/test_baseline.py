@@ -77,8 +77,8 @@ def test_the_first_proof_has_nothing_to_compare_with() -> None:
 QUIET = {"hardware": {"write_bandwidth": 0.03, "read_latency": 0.15}, "soft": dict.fromkeys(UNITS, 0.4)}
 
 
-def noisy(random_numbers: random.Random, kind: str) -> Noise:
-    return lambda check: math.exp(random_numbers.gauss(0, QUIET[kind][check]))
+def noisy(random_numbers: random.Random, quiet: t.Mapping[str, float]) -> Noise:
+    return lambda check: math.exp(random_numbers.gauss(0, quiet[check]))
 
 
 @pytest.mark.parametrize("kind", list(QUIET))
@@ -86,7 +86,7 @@ def test_quiet_proofs_have_no_regressions(kind: str) -> None:
     """With as much noise as hardware has: none in 1,100 proofs. Of 6,600, one had one."""
     alarms = 0
     for seed in range(100):
-        site, noise = Site(kind == "soft"), noisy(random.Random(seed), kind)
+        site, noise = Site(kind == "soft"), noisy(random.Random(seed), QUIET[kind])
         alarms += sum(bool(site.prove(figures(noise))) for _run in range(11))
     assert alarms == 0
 
@@ -106,8 +106,7 @@ def test_a_node_that_got_slower_is_found(kind: str, check: str, factor: float, r
     for seed in range(50):
         numbers = random.Random(seed)
         site = Site(kind == "soft")
-        quiet = {"write_bandwidth": 0.025, "read_latency": 0.12} if kind == "hardware" else QUIET[kind]
-        noise: Noise = lambda name, quiet=quiet, numbers=numbers: math.exp(numbers.gauss(0, quiet[name]))  # noqa: E731
+        noise = noisy(numbers, {"write_bandwidth": 0.025, "read_latency": 0.12} if kind == "hardware" else QUIET[kind])
         for _run in range(runs):
             site.prove(figures(noise))
         slow = [
