@@ -17,7 +17,7 @@ import typing as t
 from .._common.result import FabricError
 from .._common.signals import termination_as_error
 from .._kube.certificates import first_end
-from .._kube.client import ApiError, Cluster, refusal
+from .._kube.client import STRATEGIC, ApiError, Cluster, refusal
 from .._kube.query import Object, query, quoted
 from .._model.probe import Certificate
 from .controllers import SECRET
@@ -35,8 +35,6 @@ STRICT = (
     "webhooks[?(failurePolicy || 'Fail') == 'Fail' && rules[?contains(apiGroups || `[]`, 'graphcore.ai')"
     " && (contains(resources || `[]`, 'ipujobs') || contains(resources || `[]`, '*'))]].name"
 )
-# Merges lists by name: what else is in a webhook, such as a new certificate, stays.
-MERGE_BY_NAME = "application/strategic-merge-patch+json"
 
 Policies = t.Dict[str, t.Dict[str, str]]  # by configuration, then by the name of the webhook
 
@@ -62,7 +60,8 @@ def set_failure_policies(
     webhooks = [{"name": name, "failurePolicy": policy} for name, policy in policies.items()]
     body: Object = {"metadata": {"annotations": {ANNOTATION: note}}, **({"webhooks": webhooks} if webhooks else {})}
     try:
-        cluster.request("patch", path, body=body, content_type=MERGE_BY_NAME)
+        # By name: what else is in a webhook, such as a new certificate, stays.
+        cluster.request("patch", path, body=body, content_type=STRATEGIC)
     except ApiError as error:
         if error.status != 404:  # uninstalled meanwhile
             raise refusal(error, "change the failure policies of the IPU operator's webhooks in", path) from error

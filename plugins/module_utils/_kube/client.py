@@ -40,6 +40,7 @@ except ImportError:
     HAS_KUBERNETES = False
 
 MANAGER = "ipu.fabric"
+STRATEGIC = "application/strategic-merge-patch+json"  # lists are merged by the keys of their entries: the others stay
 REQUEST_TIMEOUT = 60
 PROBE_TIMEOUT = 10
 # Seconds for which a server that restarts, or is too busy, is asked again.

@@ -54,6 +54,10 @@ def container_problem(container: Object, crash_is_fault: bool = True) -> t.Optio
     return None
 
 
+def running_containers(pod: Object) -> t.List[str]:
+    return [each["name"] for each in container_statuses(pod) if "running" in (each.get("state") or {})]
+
+
 def failed_containers(pod: Object) -> t.List[Problem]:
     """Of a pod in which none runs, how they ended: a wait gives them more attempts, a person wants to know."""
     found, containers = [], container_statuses(pod)

@@ -16,10 +16,13 @@ from .._common.findings import Findings
 from .._common.text import shorten_list
 from .._ipam.ranges import parse_ranges, range_texts, read_address
 from .._model.observation import SeenAttachment
-from .._model.plan import PlannedNetwork
+from .._model.plan import PlannedNetwork, PlannedSubnet
 from .._network.address_sets import MALFORMED, range_addresses, read_ranges
 from .host_links import NAMES, NetworkLinks
 from .running_cluster import Running
+
+if t.TYPE_CHECKING:
+    import netaddr
 
 PASSTHRU = "passthru"
 
@@ -86,11 +89,16 @@ def _check_attachments(chosen: NetworkLinks, others: t.Sequence[SeenAttachment],
             )
 
 
+def _given_out(subnet: PlannedSubnet) -> t.Tuple[str, netaddr.IPSet]:
+    """The range of a subnet as text, and what pods get of it."""
+    span = f"{subnet['range_start']}-{subnet['range_end']}"
+    return span, parse_ranges([span], "subnet") - parse_ranges(subnet["exclude"], "exclude")
+
+
 def _check_static(planned: PlannedNetwork, others: t.Sequence[SeenAttachment], findings: Findings) -> None:
     """Addresses that an attachment gives to its pods by name, and no IPAM knows to be taken."""
     for subnet in planned["subnets"]:
-        span = f"{subnet['range_start']}-{subnet['range_end']}"
-        ours = parse_ranges([span], "subnet") - parse_ranges(subnet["exclude"], "exclude")
+        span, ours = _given_out(subnet)
         taken = {
             address: f"{each['namespace']}/{each['name']}"
             for each in others
@@ -111,8 +119,7 @@ def _check_static(planned: PlannedNetwork, others: t.Sequence[SeenAttachment], f
 def _check_ranges(planned: PlannedNetwork, others: t.Sequence[SeenAttachment], findings: Findings) -> None:
     """Ranges of IPAMs that know nothing of ours."""
     for subnet in planned["subnets"]:
-        span = f"{subnet['range_start']}-{subnet['range_end']}"
-        ours = parse_ranges([span], "subnet") - parse_ranges(subnet["exclude"], "exclude")
+        span, ours = _given_out(subnet)
         shared = {}
         for each in others:
             with contextlib.suppress(*MALFORMED):

@@ -13,6 +13,7 @@ import typing as t
 from .._model.checks import Check, Place
 from .._model.probe import Moved, Traffic
 from .catalog import need_image, result, unproven
+from .parsers import amount_text
 from .pods import Device
 
 Devices = t.Mapping[str, Device]  # by node: that of the network in its pod
@@ -113,10 +114,5 @@ def _busiest(end: _End) -> str:
 
 
 def _amount(number: float, kind: str) -> str:
-    if kind != "bytes":
-        return f"{number:.0f} {kind}"
-    for unit in ("B", "kB", "MB", "GB"):
-        if number < 1000 or unit == "GB":
-            return f"{number:.3g} {unit}" if number < 1000 else f"{number:.0f} {unit}"
-        number /= 1000
-    return ""
+    """Without separators, as reports have had it."""
+    return amount_text(number, kind).replace(",", "")

@@ -26,6 +26,15 @@ def neighbours(names: t.Sequence[str], chosen: t.Set[str]) -> t.Set[str]:
     return found - chosen
 
 
+def plan_of_hosts(plan: Plan, kept: t.Collection[str]) -> Plan:
+    """Its other hosts are not in it, nor in its networks."""
+    networks = [
+        {**network, "hosts": [host for host in network["hosts"] if host in kept]} for network in plan["networks"]
+    ]
+    hosts = {host: facts for host, facts in plan["hosts"].items() if host in kept}
+    return t.cast(Plan, {**plan, "hosts": hosts, "networks": networks})
+
+
 def narrow_plan(plan: Plan, nodes: t.Sequence[str]) -> Plan:
     """The plan of these nodes and of their neighbours on each network. All of it if no node is named."""
     if not nodes:
@@ -43,11 +52,7 @@ def narrow_plan(plan: Plan, nodes: t.Sequence[str]) -> Plan:
     kept = set(chosen)
     for network in plan["networks"]:
         kept |= neighbours([host for host, facts in plan["hosts"].items() if network["name"] in facts["links"]], chosen)
-    networks = [
-        {**network, "hosts": [host for host in network["hosts"] if host in kept]} for network in plan["networks"]
-    ]
-    hosts = {host: facts for host, facts in plan["hosts"].items() if host in kept}
-    return t.cast(Plan, {**plan, "hosts": hosts, "networks": networks})
+    return plan_of_hosts(plan, kept)
 
 
 def about_nodes(checks: t.Sequence[Check], nodes: t.Sequence[str]) -> t.List[Check]:

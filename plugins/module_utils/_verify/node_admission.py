@@ -15,7 +15,7 @@ from ansible.module_utils.basic import AnsibleModule
 
 from .._common.admission import CONDITION, RECORD, TAINT
 from .._common.result import FabricError, outcome
-from .._kube.client import MANAGER, ApiError, Cluster, connect, refusal
+from .._kube.client import MANAGER, STRATEGIC, ApiError, Cluster, connect, refusal
 from .._kube.node_labels import NODES, patch_node
 from .._kube.query import Object, query, quoted
 from .admission import TRUE, NodeProof, Proof, Verdict, decide, nic_parts, see_node, summary
@@ -23,8 +23,6 @@ from .admission import TRUE, NodeProof, Proof, Verdict, decide, nic_parts, see_n
 LONGEST_EVENT = 1024  # bytes of a message that the API server takes
 MOST_EVENTS = 100  # of a run: beyond that it is not about single nodes
 EVENTS = "/api/v1/namespaces/default/events"
-# Conditions are merged by their type, annotations by their key: those of others stay as they are.
-STRATEGIC = "application/strategic-merge-patch+json"
 
 
 def status_patch(node: Object, wanted: NodeProof, now: str) -> Object:
@@ -72,7 +70,7 @@ def change_node(cluster: Cluster, node: Object, wanted: NodeProof, patch: Object
     name = node["metadata"]["name"]
     try:
         patch_node(cluster, node, taints(wanted))
-        if patch:
+        if patch:  # conditions are merged by their type, annotations by their key: those of others stay
             cluster.request("patch", f"{NODES}/{name}/status", patch, STRATEGIC, fieldManager=MANAGER)
     except ApiError as error:
         if error.status != 404:

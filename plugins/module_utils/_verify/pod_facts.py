@@ -15,7 +15,7 @@ from .._common.result import FabricError
 from .._kube.client import Cluster, connect
 from .._kube.multus import ATTACHMENTS, NAD, network_fault, network_status, requests
 from .._kube.pod_exec import run_in_pod
-from .._kube.pod_problems import Problem, container_statuses, failed_containers, pod_problems
+from .._kube.pod_problems import Problem, failed_containers, pod_problems, running_containers
 from .._kube.pod_resources import NodeResources, device_resources
 from .._kube.query import Object, query, quoted
 from .._kube.readiness import mount_problems, network_problems
@@ -70,12 +70,11 @@ class PodReader:
         networks = pod_networks(pod, nads)
         asks = {each["name"]: device_amounts(each) for each in pod["spec"]["containers"]}
         chosen = self.choose(container, asks, networks)
-        running = {each["name"] for each in container_statuses(pod) if "running" in (each.get("state") or {})}
         there = (
             None if not node else self.items("pods of the node", "/api/v1/pods", fieldSelector=f"spec.nodeName={node}")
         )
         inside = None
-        if chosen in running:
+        if chosen in running_containers(pod):
             inside = self.look(f"/api/v1/namespaces/{self.namespace}/pods/{self.name}", chosen, look.FACTS)
         masters = {network.master for network in networks if network.master}
         return PodSeen(
@@ -177,7 +176,7 @@ def host_network_pods(pods: t.Sequence[Object]) -> t.List[t.Tuple[Object, str]]:
 
     found = []
     for pod in sorted(pods, key=rank):
-        running = [each["name"] for each in container_statuses(pod) if "running" in (each.get("state") or {})]
+        running = running_containers(pod)
         if query("spec.hostNetwork", pod) and running:
             found.append((pod, running[-1]))
     return found

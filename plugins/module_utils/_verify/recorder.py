@@ -13,7 +13,7 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from .._common.result import FabricError
 from .._kube.client import ApiError, Cluster, TransportError, message_of
 from .._kube.pod_exec import run_in_pod
-from .._kube.pod_problems import container_statuses
+from .._kube.pod_problems import running_containers
 from .._kube.query import Object, query, quoted
 from .._model.jobs import MOVED
 from . import look
@@ -62,8 +62,7 @@ class Recorder:
 
     @staticmethod
     def runs(pod: Object) -> bool:
-        running = [each["name"] for each in container_statuses(pod) if "running" in (each.get("state") or {})]
-        return container_of(pod) in running
+        return container_of(pod) in running_containers(pod)
 
     def look_into(self, pod: Object) -> None:
         """One look. A pod that ends meanwhile keeps what was seen before."""

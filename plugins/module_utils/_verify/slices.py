@@ -12,6 +12,7 @@ from .._kube.multus import networks_of
 from .._kube.query import Object, query
 from .._model.plan import Plan
 from .admission import NEW, PARTS
+from .narrow import plan_of_hosts
 from .pods import LABEL, resource_name, targets
 
 UNJUDGED = {NEW, *(reason for reason, _what in PARTS.values())}
@@ -64,8 +65,4 @@ def next_slice(plan: Plan, pods: t.Iterable[Object], proved: t.Mapping[str, str]
 
 def without_nodes(plan: Plan, nodes: t.Collection[str]) -> Plan:
     """The plan of the other nodes: a pod at work there would be slowed down, and slow down the test."""
-    hosts = {host: facts for host, facts in plan["hosts"].items() if facts["node"] not in nodes}
-    networks = [
-        {**network, "hosts": [host for host in network["hosts"] if host in hosts]} for network in plan["networks"]
-    ]
-    return t.cast(Plan, {**plan, "hosts": hosts, "networks": networks})
+    return plan_of_hosts(plan, {host for host, facts in plan["hosts"].items() if facts["node"] not in nodes})
