@@ -38,7 +38,8 @@ STEPS = {
     "cluster-endpoint": "Set `fabric_control_plane_endpoint` to that of the cluster.",
     "cluster-nodes": "Add the nodes to the inventory, or keep the fabric off them by `network_operator_node_affinity`.",
     "cluster-runtime": "Set `fabric_runtime` to what the nodes run.",
-    "cluster-stack": "Set `fabric_stack` to that of the cluster, or [change it](guides/day-2.md#change-the-stack).",
+    "cluster-stack": "Set `fabric_stack` to that of the cluster, or [change it](guides/day-2.md#change-the-stack)."
+    " If the cluster has a multus, set `fabric_multus` to `false`.",
     "cluster-unread": "Start an API server: `crictl ps -a` and `journalctl -u kubelet` on a control plane.",
     "cluster-version": "Run `ipu.fabric.upgrade`, or set `fabric_kubernetes_version` to what the cluster runs.",
     "cni": "Set `fabric_cni` to `calico`, `flannel` or `none`.",

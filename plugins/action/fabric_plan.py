@@ -22,7 +22,8 @@ from ..module_utils._host.sources import ask_sources
 from ..module_utils._host.vipu import split_endpoint
 from ..module_utils._model.observation import Observations
 from ..module_utils._model.plan import Drift, Made, Plan
-from ..module_utils._model.settings import IpuRelease, Settings, SiteProxy
+from ..module_utils._model.settings import IpuRelease, OwnMultus, Settings, SiteProxy
+from ..module_utils._model.stacks import STACKS
 from ..module_utils._model.upgrade import SeenCluster
 from ..module_utils._network.releases import IPU_OPERATORS
 from ..module_utils._plan import build, observation_cache, upgrade
@@ -286,6 +287,7 @@ class ActionModule(ControllerAction):
             kubeconfig_fault="" if kubeconfig else kubeconfig_fault(options["kubeconfig_path"]),
             site_variables=site_variables() | role_variables(),
             ipu_release=self.ipu_release(options),
+            own_multus=self.own_multus(options["stack"]),
             source_problems=ask_sources(questions, download_proxy),
         )
         if scope == "ports":
@@ -302,3 +304,8 @@ class ActionModule(ControllerAction):
         template = self._templar.template if self._templar else plain
         own = role_settings(ipu_operator.Settings, "ipu_operator", self.variables, template)
         return ipu_release(own, options["ipu_operator_version"], options["sources"])
+
+    def own_multus(self, stack: str) -> OwnMultus:
+        if stack not in STACKS or not self._templar:  # no such stack is a finding
+            return OwnMultus()
+        return role_settings(OwnMultus, stack, self.variables, self._templar.template)

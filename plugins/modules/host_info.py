@@ -290,6 +290,7 @@ host:
         - V(attachments), if there are any, are plugins of NetworkAttachmentDefinitions with a NIC or with
           addresses of their own.
         - V(nv_ipam_pools) has V(name), V(subnet) and V(block_size) of each IPPool, and the V(blocks) by node.
+        - V(multus) are the DaemonSets of multus, as NAMESPACE/NAME.
         - V(built_here) is whether the role P(ipu.fabric.kubernetes#role) has prepared the host.
       type: dict
     certificates:

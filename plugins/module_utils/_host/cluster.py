@@ -42,7 +42,8 @@ POD_NETWORKS = {
     "rke2-canal": "canal",
     "weave-net": "weave",
 }
-
+# Those of RKE2 are hardened.
+MULTUS_IMAGES = ("multus-cni", "multus", "multus-thick", "hardened-multus-cni", "hardened-multus-thick")
 
 # What k3s and RKE2 give to pods and services unless they are told otherwise.
 POD_CIDR, SERVICE_CIDR = "10.42.0.0/16", "10.43.0.0/16"
@@ -72,6 +73,7 @@ class Container(t.TypedDict, total=False):
     """The parts of a container that are read."""
 
     name: str
+    image: str
     env: t.List[EnvVar]
 
 
@@ -79,6 +81,7 @@ class PodSpec(t.TypedDict, total=False):
     """The part of a pod's spec that is read."""
 
     containers: t.List[Container]
+    initContainers: t.List[Container]
 
 
 class PodTemplate(t.TypedDict, total=False):
@@ -205,6 +208,22 @@ def pod_networks(daemon_sets: ApiObject, installations: ApiObject) -> t.List[Pod
     ]
 
 
+def image_name(image: str) -> str:
+    """The last part of an image, without registry, tag and digest."""
+    return image.rpartition("/")[2].partition("@")[0].partition(":")[0]
+
+
+def multus(daemon_sets: ApiObject) -> t.List[str]:
+    """The DaemonSets of multus, as NAMESPACE/NAME. Some install it by an init container."""
+    found = []
+    for each in daemon_sets.get("items", []):
+        pods = each.get("spec", {}).get("template", {}).get("spec", {})
+        containers = [*pods.get("initContainers", []), *pods.get("containers", [])]
+        if any(image_name(one.get("image", "")) in MULTUS_IMAGES for one in containers):
+            found.append("{namespace}/{name}".format(**each["metadata"]))
+    return sorted(found)
+
+
 def mark_exclusive(network: PodNetwork, asks: Ask) -> PodNetwork:
     """Cilium that takes the CNI configurations of others out of service says so."""
     if network["name"] != "cilium":
@@ -319,7 +338,8 @@ def read_cluster(root: str) -> ClusterFacts:
         servers = asks(SERVERS) if found.distribution.embeds_containerd else ApiObject()
         endpoint, addresses = read_addresses(name, asks, servers)
         nodes = node_identities(asks(NODES))
-        networks = pod_networks(asks("/apis/apps/v1/daemonsets"), asks("/apis/operator.tigera.io/v1/installations"))
+        daemon_sets = asks("/apis/apps/v1/daemonsets")
+        networks = pod_networks(daemon_sets, asks("/apis/operator.tigera.io/v1/installations"))
         networks = [mark_exclusive(network, asks) for network in networks]
         pools = nv_ipam_pools(asks("/apis/nv-ipam.nvidia.com/v1alpha1/ippools"))
         ipu = read_ipu(asks)
@@ -346,4 +366,5 @@ def read_cluster(root: str) -> ClusterFacts:
         "ipu": ipu,
         "fabric_networks": fabric,
         "charts": charts,
+        "multus": multus(daemon_sets),
     }

@@ -219,6 +219,7 @@ class _ClusterOptional(t.TypedDict, total=False):
     fabric_networks: t.List[FabricNetwork]  # likewise
     charts: t.List[str]  # likewise; NAME-VERSION of Helm charts, as its Deployments are labelled
     built_here: bool  # likewise; the role kubernetes has prepared this host
+    multus: t.List[str]  # likewise; its DaemonSets, as NAMESPACE/NAME
 
 
 class ClusterFacts(_ClusterOptional):

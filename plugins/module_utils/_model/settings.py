@@ -44,6 +44,14 @@ class IpuRelease(t.NamedTuple):
         return self.values.get(HOST_NETWORK) == "true"
 
 
+@dataclasses.dataclass(frozen=True)
+class OwnMultus:
+    """The multus of the stack, by the variables of its role."""
+
+    multus: bool = True  # whether it brings one
+    namespace: str = ""  # where; empty: the stack's own
+
+
 class PlanFile(t.NamedTuple):
     """A plan in a file, with which this one is compared."""
 
@@ -101,6 +109,7 @@ class Settings:
     sources: t.Mapping[str, object]  # where things come from, as fabric_mirror has it, upstream's with it
     image_digests: t.Mapping[str, object]  # as fabric_image_digests has them
     ipu_release: IpuRelease = dataclasses.field(default_factory=IpuRelease)
+    own_multus: OwnMultus = dataclasses.field(default_factory=OwnMultus)
     bundle: t.Optional[SeenBundle] = None  # None: none is used
     plan_file: t.Optional[PlanFile] = None  # None: any plan will do
     proxy: t.Optional[SiteProxy] = None  # None: there is none

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import typing as t
 
+from .._host.cluster import MULTUS_IMAGES, image_name
 from .._host.facts import ca_digest
 from .._kube.client import Cluster
 from .._kube.multus import ATTACHMENTS, read_ipams
@@ -20,8 +21,6 @@ from .macvlan_objects import MACVLANS, owners
 from .removal import name_of
 
 NFD_IMAGES = ("node-feature-discovery", "node-feature-discovery-minimal")
-# Those of RKE2 are hardened.
-MULTUS_IMAGES = ("multus-cni", "multus", "multus-thick", "hardened-multus-cni", "hardened-multus-thick")
 WHEREABOUTS_IMAGES = ("whereabouts", "hardened-whereabouts")
 STARTED = "max(status.containerStatuses[].state.running.startedAt || `[]`)"
 NV_IPAM_IMAGES = ("nvidia-k8s-ipam",)
@@ -35,7 +34,7 @@ POLICY = "/apis/mellanox.com/v1alpha1/nicclusterpolicies/nic-cluster-policy"
 def image_names(workload: Object) -> t.List[str]:
     """The last parts of a workload's images, without registry and tag. Some install multus beforehand."""
     images = query("spec.template.spec.[initContainers, containers][].image", workload) or []
-    return [image.rpartition("/")[2].partition("@")[0].partition(":")[0] for image in images]
+    return [image_name(image) for image in images]
 
 
 def places(workloads: t.Sequence[Object], images: t.Sequence[str]) -> t.List[str]:

@@ -72,6 +72,7 @@ from .running_cluster import (
     adopt,
     check_api_host,
     check_blocks,
+    check_multus,
     check_nodes,
     check_own_kubeconfig,
     check_own_pod_network,
@@ -190,6 +191,7 @@ def build_plan(settings: Settings, observations: Observations, today: str, recor
     networks = plan_networks(chosen, rules, findings)
     check_blocks(running, networks, findings)
     check_stack(running, networks, releases, findings)
+    check_multus(settings, running, networks, releases, findings)
     check_shared_nics(running, chosen, networks, settings.pods_per_node, findings)
     check_obstacles(settings, hosts, running, networks, findings)
     resources = plan_resources(chosen, networks)

@@ -265,6 +265,37 @@ def check_stack(
             )
 
 
+def check_multus(
+    settings: Settings,
+    running: t.Optional[Running],
+    networks: t.Sequence[PlannedNetwork],
+    releases: Releases,
+    findings: Findings,
+) -> None:
+    """One multus: the role of the stack refuses a second one, and to do without any."""
+    if not running or "multus" not in running.facts or not networks or findings.has_error("cluster-stack"):
+        return
+    own, there = settings.own_multus, running.facts["multus"]
+    namespace = own.namespace or STACKS[stack_name(releases)].namespace
+    others = [place for place in there if not place.startswith(f"{namespace}/")]
+    if own.multus and others:
+        findings.error(
+            "cluster-stack",
+            [running.host],
+            "The cluster has a multus already, and two of them overwrite each other's CNI configuration.",
+            f"fabric_multus is true; {running.host} has {', '.join(others)}",
+            "Set fabric_multus to false to use the installed one, or remove it first.",
+        )
+    if not own.multus and not others:
+        findings.error(
+            "cluster-stack",
+            [running.host],
+            "Without multus pods would get no fabric interface.",
+            f"fabric_multus is false; {running.host} has no DaemonSet of another multus",
+            "Set fabric_multus to true, or have what manages the cluster install one first.",
+        )
+
+
 def check_own_kubeconfig(settings: Settings, findings: Findings) -> None:
     """Of a cluster that others manage the site brings a kubeconfig: roles would miss it after hosts are changed."""
     path, config = settings.kubeconfig_path, settings.kubeconfig

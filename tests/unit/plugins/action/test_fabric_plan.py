@@ -13,27 +13,31 @@ import types
 
 import pytest
 import yaml
+from ansible.parsing.dataloader import DataLoader
+from ansible.template import Templar
 from ansible_collections.ipu.fabric.plugins.action import fabric_plan
 from ansible_collections.ipu.fabric.plugins.action.fabric_plan import keep_plan
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
 from ansible_collections.ipu.fabric.plugins.module_utils._host.facts import ca_digest
 from ansible_collections.ipu.fabric.plugins.plugin_utils._artifacts import write_file
 from ansible_collections.ipu.fabric.tests.unit.fixtures.paths import ROOT
-from ansible_collections.ipu.fabric.tests.unit.fixtures.site import SETTINGS, finished, plan, site
+from ansible_collections.ipu.fabric.tests.unit.fixtures.site import SETTINGS, errors, finished, plan, site
 
 PLAN = json.loads(json.dumps(plan(site())))
 DEFAULTS = ROOT / "roles/fabric/defaults/main.yml"
 
 
-def run(check_mode=False, **arguments):
+def run(check_mode=False, variables=None, **arguments):
     """What the action returns; it needs no connection, so there is none."""
+    known = variables or {}
     task = types.SimpleNamespace(
         args=arguments, check_mode=check_mode, async_val=0, action="ipu.fabric.fabric_plan", no_log=False, diff=False
     )
     shell = types.SimpleNamespace(tmpdir=None)
     connection = types.SimpleNamespace(_shell=shell, has_pipelining=False)
-    action = fabric_plan.ActionModule(task, connection, None, None, None, None)
-    return action.run(task_vars={})
+    templar = Templar(DataLoader(), known) if known else None
+    action = fabric_plan.ActionModule(task, connection, None, None, templar, None)
+    return action.run(task_vars=known)
 
 
 def test_a_plan_and_its_files(tmp_path):
@@ -201,6 +205,23 @@ def test_options_are_the_settings_with_the_defaults_of_the_role():
     assert {name: options[name] for name in set(options) - own} == {
         name: role[f"fabric_{name}"] for name in set(options) - own
     }
+
+
+@pytest.mark.parametrize(
+    ("variables", "refused"),
+    [
+        ({"fabric_multus": True}, True),
+        ({"fabric_multus": False}, False),
+        ({"network_operator_multus": False}, False),
+        ({"network_operator_namespace": "kube-system"}, False),
+        ({"spiderpool_namespace": "kube-system"}, True),
+    ],
+)
+def test_the_multus_of_the_stack_is_that_of_its_role(variables, refused):
+    hosts = finished()
+    hosts["cp1"]["host"]["cluster"]["multus"] = ["kube-system/kube-multus-ds"]
+    planned = run(hosts=hosts, networks=[{"name": "rdma-net"}], variables=variables)["plan"]
+    assert ("cluster-stack" in errors(planned)) is refused
 
 
 def test_written_once(tmp_path):

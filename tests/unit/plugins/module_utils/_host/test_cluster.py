@@ -90,8 +90,35 @@ def test_a_cluster(host):
         "fabric_networks": [],
         "charts": ["gpu-operator-26.7.0"],
         "built_here": False,
+        "multus": [],
     }
     assert sorted(path.name for path in root.iterdir()) == ["api", "etc", "kubectl"]
+
+
+def test_each_multus(host):
+    """By its images, as some have another name, and the thick one a plain container of another image before it."""
+    root, answer = host
+    images = {
+        "kube-system/kube-multus-ds": {"containers": ["ghcr.io/k8snetworkplumbingwg/multus-cni:v4.2.2-thick"]},
+        "kube-system/rke2-multus": {
+            "initContainers": ["rancher/hardened-cni-plugins:v1.7"],
+            "containers": ["rancher/hardened-multus-cni@sha256:00"],
+        },
+        "own/network": {"containers": ["registry:5000/x/multus"]},
+        "own/multus": {"containers": ["registry:5000/own/multus-proxy:1"]},
+    }
+    items = [
+        {
+            "metadata": dict(zip(("namespace", "name"), place.split("/"))),
+            "spec": {
+                "template": {"spec": {part: [{"image": image} for image in found] for part, found in spec.items()}}
+            },
+        }
+        for place, spec in images.items()
+    ]
+    answer("/apis/apps/v1/daemonsets", {"items": items})
+    found = cluster.read_cluster(str(root))["multus"]
+    assert found == ["kube-system/kube-multus-ds", "kube-system/rke2-multus", "own/network"]
 
 
 def test_attachments_that_take_a_nic_or_an_address(host):

@@ -14,7 +14,7 @@ import yaml
 from ansible_collections.ipu.fabric.plugins.module_utils._common.findings import ALLOWABLE, CHECKS
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
 from ansible_collections.ipu.fabric.plugins.module_utils._component.network_operator import check_upgrade
-from ansible_collections.ipu.fabric.plugins.module_utils._model.settings import IpuRelease, Kubeconfig
+from ansible_collections.ipu.fabric.plugins.module_utils._model.settings import IpuRelease, Kubeconfig, OwnMultus
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.network_spec import DEFAULTS
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.upgrade import plan_upgrade
 from ansible_collections.ipu.fabric.tests.unit.fixtures import site as sites
@@ -102,6 +102,8 @@ def with_setting(site: Site, network: str, name: str, value: t.Any) -> Site:
             if each["name"] == network or len(networks) == 1:
                 each.update({name: value} if value is not None else {name: DEFAULTS[name]})
         return site.changed({}, networks=networks)
+    if name == "fabric_multus":
+        return site.changed({}, own_multus=OwnMultus(value))
     name, _dot, rest = {"verify_memlock": "memlock"}.get(name, name.partition("fabric_")[2]).partition(".")
     name = "sources" if name == "mirror" else name
     if rest:
@@ -146,6 +148,7 @@ PRINTED: t.List[t.Tuple[str, t.Union[str, Fault]]] = [
     ("cluster-endpoint", "the site asks for another endpoint than the cluster has"),
     ("cluster-runtime", Fault(hosts={"w1/host/runtime": "docker"}, settings={"sources": CRI_DOCKERD})),
     ("cluster-stack", "the site asks for another stack than the fabric networks of the cluster have"),
+    ("cluster-stack", "multus is installed twice"),
     ("cluster-version", "the site asks for another Kubernetes than the cluster runs"),
     ("cni", Fault(settings={"cni": "cilium"})),
     ("cpus", "a host has less memory, processors or disk than its role needs"),

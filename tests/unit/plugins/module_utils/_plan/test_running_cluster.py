@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 from ansible_collections.ipu.fabric.plugins.module_utils._common.findings import ALLOWABLE, REQUIRED
-from ansible_collections.ipu.fabric.plugins.module_utils._model.settings import Kubeconfig
+from ansible_collections.ipu.fabric.plugins.module_utils._model.settings import Kubeconfig, OwnMultus
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.calico import BY_OPERATOR
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.report import as_text
 from ansible_collections.ipu.fabric.tests.unit.fixtures.site import (
@@ -376,6 +376,39 @@ def test_another_stack_than_that_of_the_cluster(asked, there, refused):
     if finding:
         assert f"-e fabric_reset=fabric -e fabric_stack={there[0]}." in finding["next"]
         assert "cluster-stack" not in errors(plan(seen, stack=there[0]))
+
+
+NONE = OwnMultus(multus=False)
+OWN_MULTUS = "nvidia-network-operator/kube-multus-ds"
+
+
+@pytest.mark.parametrize(
+    ("there", "settings", "seen"),
+    [
+        ([OWN_MULTUS], {}, ""),
+        ([OWN_MULTUS, "kube-system/kube-multus-ds"], {}, "fabric_multus is true; cp1 has kube-system/kube-multus-ds"),
+        (["kube-system/kube-multus-ds"], {"own_multus": NONE}, ""),
+        (["kube-system/kube-multus-ds"], {"networks": [], "require_rdma": False}, ""),
+        (["spiderpool/spiderpool-multus"], {"stack": "spiderpool"}, ""),
+        (["fabric/kube-multus-ds"], {"own_multus": OwnMultus(namespace="fabric")}, ""),
+        ([OWN_MULTUS], {"own_multus": OwnMultus(namespace="fabric")}, f"fabric_multus is true; cp1 has {OWN_MULTUS}"),
+        ([], {"own_multus": NONE}, "fabric_multus is false; cp1 has no DaemonSet of another multus"),
+        ([OWN_MULTUS], {"own_multus": NONE}, "fabric_multus is false; cp1 has no DaemonSet of another multus"),
+        (None, {}, ""),  # observed by an earlier release
+        (None, {"own_multus": NONE}, ""),
+    ],
+)
+def test_a_cluster_has_one_multus(there, settings, seen):
+    hosts = cluster(**({} if there is None else {"multus": there}))
+    found = errors(plan(hosts, manage_kubernetes=False, cni="none", **settings))
+    assert found.get("cluster-stack", {"seen": ""})["seen"] == seen
+
+
+def test_the_multus_of_another_stack_goes_with_it():
+    networks = [{"stack": "spiderpool", "name": "rdma-net"}]
+    planned = plan(cluster(fabric_networks=networks, multus=["spiderpool/spiderpool-multus"]))
+    found = [finding for finding in planned["findings"] if finding["check"] == "cluster-stack"]
+    assert ["fabric_stack is network_operator" in finding["seen"] for finding in found] == [True]
 
 
 def test_the_pod_network_of_others_is_not_one_of_ours():

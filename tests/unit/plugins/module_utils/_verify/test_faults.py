@@ -147,7 +147,10 @@ FAULTS: t.Dict[str, Fault] = {
             "pods/cp1/root/links": {},
         }
     ),
-    "multus is installed twice": Fault(probe={"addons/multus": ["nvidia/kube-multus-ds", "spiderpool/multus"]}),
+    "multus is installed twice": Fault(
+        hosts={"cp1/host/cluster": sites.running(multus=["kube-system/kube-multus-ds"])},
+        probe={"addons/multus": ["nvidia/kube-multus-ds", "spiderpool/multus"]},
+    ),
     "a pod starts while multus restarts, and lacks its network": Fault(
         probe={"pods/w1/network_status": None, "pods/w1/root/links": {}}
     ),
