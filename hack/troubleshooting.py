@@ -58,7 +58,8 @@ STEPS = {
     "existing-cluster": "Take the host out of that cluster, or correct the endpoint.",
     "fabric-mtu": "Set one MTU on all NICs and switch ports, or a smaller `mtu` in `fabric_networks`.",
     "fabric-nic": "See [which NIC](networks.md#which-nic): `select` it, bring its link up, give it an address,"
-    " take it out of a bond, a bridge or Open vSwitch, or [name the subnet](networks.md#nics-without-an-address).",
+    " take it out of a bond, a bridge or Open vSwitch, keep [DRA](decisions/dra.md) off it, or"
+    " [name the subnet](networks.md#nics-without-an-address).",
     "gpu-hosts": "Set `fabric_gpu: false`, or see `lspci -d 10de:` on the hosts that should have GPUs.",
     "gpu-operator-version": "Set `fabric_gpu_operator_version` to a release in [releases](releases.md).",
     "host-ports": "Open the named port in the firewalls, let all pass from `fabric_pod_cidr`:"

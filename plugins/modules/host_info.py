@@ -289,6 +289,8 @@ host:
         - V(charts) are the Helm charts of its Deployments, as in C(gpu-operator-26.7.0).
         - V(attachments), if there are any, are plugins of NetworkAttachmentDefinitions with a NIC or with
           addresses of their own.
+        - V(dra_nics), if there are any, are NICs that drivers of Dynamic Resource Allocation offer to pods, and the
+          ResourceClaims that have them.
         - V(nv_ipam_pools) has V(name), V(subnet) and V(block_size) of each IPPool, and the V(blocks) by node.
         - V(multus) are the DaemonSets of multus, as NAMESPACE/NAME.
         - V(built_here) is whether the role P(ipu.fabric.kubernetes#role) has prepared the host.

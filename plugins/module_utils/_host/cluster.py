@@ -19,6 +19,7 @@ from .._model.observation import ClusterFacts, FabricNetwork, NodeIdentity, NvIp
 from .._model.stacks import STACKS
 from .attachments import ATTACHMENTS, read_attachments
 from .distributions import find_distribution, on_host
+from .dra import read_dra_nics
 from .files import MARK, read_text
 from .ipu_operator import DEPLOYMENTS, read_ipu
 from .kubectl import run_kubectl
@@ -349,10 +350,13 @@ def read_cluster(root: str) -> ClusterFacts:
             (each["metadata"].get("namespace", ""), each["metadata"]["name"], each.get("spec", {}).get("config", ""))
             for each in asks(ATTACHMENTS).get("items", [])
         )
+        dra_nics = read_dra_nics(asks)
     except UnansweredError as error:
         return {**facts, "error": str(error)}
     if attachments:
         facts["attachments"] = attachments
+    if dra_nics:
+        facts["dra_nics"] = dra_nics
     return {
         **facts,
         "answered": True,

@@ -212,7 +212,18 @@ class SeenAttachment(_AttachmentOptional):
     addresses: t.List[str]  # of the IPAM static
 
 
+class DraNic(t.TypedDict):
+    """A NIC that a driver of Dynamic Resource Allocation (DRA) offers to pods."""
+
+    driver: str  # such as dra.net
+    node: str
+    nic: str  # its name on the host; empty: not published
+    pci: str  # address; empty: not published
+    claims: t.List[str]  # NAMESPACE/NAME of the ResourceClaims that have it
+
+
 class _ClusterOptional(t.TypedDict, total=False):
+    dra_nics: t.List[DraNic]  # only where there are some
     attachments: t.List[SeenAttachment]  # only where there are some that take a NIC or an address
     nodes: t.List[NodeIdentity]  # observations of earlier releases lack them
     ipu: t.Optional[SeenIpu]  # likewise; None: there is no definition of IPUJobs

@@ -15,7 +15,7 @@ import typing as t
 from .._common.findings import Findings
 from .._common.text import shorten_list
 from .._ipam.ranges import parse_ranges, range_texts, read_address
-from .._model.observation import SeenAttachment
+from .._model.observation import DraNic, SeenAttachment
 from .._model.plan import PlannedNetwork, PlannedSubnet
 from .._network.address_sets import MALFORMED, range_addresses, read_ranges
 from .host_links import NAMES, NetworkLinks
@@ -25,6 +25,11 @@ if t.TYPE_CHECKING:
     import netaddr
 
 PASSTHRU = "passthru"
+# How a driver of DRA is told to leave a NIC alone.
+LEAVE_OUT = {
+    "dra.net": "Set args.filter of DRANET's chart to leave the NIC out",
+    "sriovnetwork.k8snetworkplumbingwg.io": "Leave the NIC out of the SriovResourcePolicy",
+}
 
 
 def check_shared_nics(
@@ -38,8 +43,11 @@ def check_shared_nics(
     own = {(network["namespace"], network["name"]) for network in networks}
     seen = running.facts.get("attachments", []) if running else []
     others = [each for each in seen if (each["namespace"], each["name"]) not in own]
+    offered = running.facts.get("dra_nics", []) if running else []
     for network in chosen:
         _check_attachments(network, others, findings)
+        _check_dra(network, [nic for nic in offered if nic["claims"]], findings)
+        _check_dra(network, [nic for nic in offered if not nic["claims"]], findings)
     for planned in networks:
         _check_static(planned, others, findings)
         _check_ranges(planned, others, findings)
@@ -87,6 +95,39 @@ def _check_attachments(chosen: NetworkLinks, others: t.Sequence[SeenAttachment],
                 f"Delete {what} and its pods, give it another NIC, or name another one in `select` of"
                 f" {chosen.network.name}.",
             )
+
+
+def _check_dra(chosen: NetworkLinks, offered: t.Sequence[DraNic], findings: Findings) -> None:
+    """NICs that pods get by a ResourceClaim: all of them have one, or none."""
+    hosts = [
+        (name, nic)
+        for name, link in chosen.links.items()
+        for nic in offered
+        if nic["node"] == link.host.node and {nic["nic"], nic["pci"]} & {link.nic["netdev"], link.nic["pci"]} - {""}
+    ]
+    if not hosts:
+        return
+    nics = [nic for _name, nic in hosts]
+    claims = sorted({claim for nic in nics for claim in nic["claims"]})
+    listed = shorten_list((f"{nic['nic'] or nic['pci']} of {nic['node']}" for nic in nics), NAMES)
+    driver = nics[0]["driver"]
+    aside = f"{LEAVE_OUT[driver]}, or name another one in `select` of {chosen.network.name}."
+    if claims:
+        findings.error(
+            "fabric-nic",
+            [name for name, _nic in hosts],
+            f"{chosen.network.name}: a ResourceClaim has its NIC, and pods of one of them can't start.",
+            f"ResourceClaim {shorten_list(claims, NAMES)}: driver {driver} gives {listed} to its pods",
+            f"Delete the pods of the claim. {aside}",
+        )
+    else:
+        findings.warning(
+            "fabric-nic",
+            [name for name, _nic in hosts],
+            f"{chosen.network.name}: a pod can claim its NIC, and takes it from all others on that host.",
+            f"driver {driver} offers {listed}",
+            aside,
+        )
 
 
 def _given_out(subnet: PlannedSubnet) -> t.Tuple[str, netaddr.IPSet]:

@@ -147,6 +147,31 @@ def test_attachments_that_take_a_nic_or_an_address(host):
     ]
 
 
+def test_nics_of_dra(host):
+    root, answer = host
+    assert "dra_nics" not in cluster.read_cluster(str(root))
+    rail = {
+        "name": "0000-81-00-0",
+        "attributes": {"dra.net/ifName": {"string": "ens1f0"}, "pciAddress": {"string": "0000:81:00.0"}},
+    }
+    bare = {"name": "ib", "attributes": {"dra.net/rdma": {"bool": True}}}
+    slices = [
+        {"driver": "gpu.nvidia.com", "pool": {"name": "w1"}, "nodeName": "w1", "devices": [{"name": "gpu-0"}]},
+        {"driver": "dra.net", "pool": {"name": "w1"}, "nodeName": "w1", "devices": [rail, bare]},
+        {"driver": "dra.net", "pool": {"name": "w2"}, "nodeName": "w2"},
+    ]
+    answer("/apis/resource.k8s.io/v1/resourceslices", {"items": [{"spec": each} for each in slices]})
+    result = {"driver": "dra.net", "pool": "w1", "device": "0000-81-00-0", "request": "nic"}
+    allocation = {"devices": {"results": [result, {**result, "pool": "w2"}]}}
+    held = {"metadata": {"namespace": "jobs", "name": "rail"}, "status": {"allocation": allocation}}
+    waiting = {"metadata": {"namespace": "jobs", "name": "waits"}}
+    answer("/apis/resource.k8s.io/v1/resourceclaims", {"items": [held, waiting]})
+    assert [tuple(each.values()) for each in cluster.read_cluster(str(root))["dra_nics"]] == [
+        ("dra.net", "w1", "ens1f0", "0000:81:00.0", ["jobs/rail"]),
+        ("dra.net", "w1", "", "", []),
+    ]
+
+
 def test_the_blocks_of_nv_ipam(host):
     root, answer = host
     spec = {"subnet": "10.5.0.0/24", "perNodeBlockSize": 8}

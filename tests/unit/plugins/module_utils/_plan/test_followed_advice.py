@@ -235,6 +235,7 @@ class Done(t.NamedTuple):
     gone: t.Sequence[str] = ()
 
 
+DRA_NIC = {"driver": "dra.net", "node": "node12", "nic": "ens1f0", "pci": "0000:81:00.0", "claims": []}
 GOOD_LINK = GOOD.hosts["w1"]["rdma"]["links"][1]
 NETWORK = {"name": "rdma-net"}
 ADVERTISED = {"address": "2001:db8:7:1::a", "prefix": 64, "origin": "advertised"}
@@ -410,6 +411,16 @@ DONE: t.List[t.Tuple[str, t.Union[str, Fault], Done]] = [
         "fabric-nic",
         "a network of others has ipvlans on the RDMA NIC",
         Done("Delete NetworkAttachmentDefinition jobs/old", {"cp1/host/cluster": sites.running()}),
+    ),
+    (
+        "fabric-nic",
+        Fault(hosts={"cp1/host/cluster": sites.running(dra_nics=[{**DRA_NIC, "claims": ["jobs/rail"]}])}),
+        Done("Delete the pods of the claim. Set args.filter of DRANET's chart", {"cp1/host/cluster": sites.running()}),
+    ),
+    (
+        "fabric-nic",
+        Fault(hosts={"cp1/host/cluster": sites.running(dra_nics=[DRA_NIC])}),
+        Done("Set args.filter of DRANET's chart", {"cp1/host/cluster": sites.running()}),
     ),
     (
         "fabric-nic",

@@ -46,6 +46,35 @@ def test_attachments_on_a_fabric_nic(attachment: Data, mode: str, seen: str) -> 
 
 
 @pytest.mark.parametrize(
+    ("more", "level", "seen"),
+    [
+        (
+            {"claims": ["jobs/rail"]},
+            "error",
+            "ResourceClaim jobs/rail: driver dra.net gives ens1f0 of node12 to its pods",
+        ),
+        ({"nic": "", "claims": ["jobs/rail"]}, "error", "gives 0000:81:00.0 of node12 to its pods"),
+        ({}, "warning", "driver dra.net offers ens1f0 of node12"),
+        ({"driver": "sriovnetwork.k8snetworkplumbingwg.io"}, "warning", "offers ens1f0 of node12"),
+        ({"node": "node11"}, "", ""),
+        ({"nic": "ens1f0v3", "pci": "0000:81:00.5"}, "", ""),  # one of its virtual functions
+        ({"nic": "", "pci": ""}, "", ""),
+    ],
+)
+def test_nics_that_dra_offers(more: Data, level: str, seen: str) -> None:
+    offered = {"driver": "dra.net", "node": "node12", "nic": "ens1f0", "pci": "0000:81:00.0", "claims": [], **more}
+    hosts = finished()
+    hosts["cp1"]["host"]["cluster"] = running(dra_nics=[offered])
+    found = plan(hosts)["findings"]
+    assert [(each["check"], each["level"], each["hosts"]) for each in found] == (
+        [("fabric-nic", level, ["w1"])] if level else []
+    )
+    if level:
+        assert found[0]["seen"].endswith(seen)
+        assert "another one in `select` of rdma-net" in found[0]["next"]
+
+
+@pytest.mark.parametrize(
     ("addresses", "seen"),
     [
         (["10.5.0.200", "10.5.0.9", "fd00::9"], "10.5.0.200 of jobs/old; the plan gives out 10.5.0."),
