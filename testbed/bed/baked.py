@@ -35,7 +35,9 @@ def _containerd(program: Path, root: Path, scratch: Path) -> Iterator[list[str]]
     config = scratch / "config.toml"
     config.write_text(CONFIG.format(root=root, scratch=scratch))
     with (scratch / "log").open("w") as log:
-        words = ["setpriv", "--pdeathsig", "KILL", program / "containerd", "--config", config]
+        # What it mounts goes with it, however it ends.
+        alone = ["unshare", "--mount", "setpriv", "--pdeathsig", "KILL"]
+        words = [*alone, program / "containerd", "--config", config]
         process = subprocess.Popen([str(word) for word in words], stdout=log, stderr=log)
     ctr = [str(program / "ctr"), "--address", f"{scratch}/socket", "--namespace", "k8s.io"]
     try:
