@@ -104,9 +104,9 @@ DIFFERENCES = {
 
 
 def example(name="mpi-horovod", **given):
-    """The settings that the example gives to the filter, with these variables of a user."""
+    """The settings that the example gives to the filter, with these variables of a user, where there is no plan."""
     (play,) = DataLoader().load_from_file(str(ROOT / f"docs/examples/{name}.yml"), trusted_as_template=True)
-    scope = {**play["vars"], "planned": plan(site(), networks=[]), **given}
+    scope = {**play["vars"], "planned": plan(site(), networks=[]), "plan_file": "", **given}
     return Templar(DataLoader(), scope).template(trust_as_template("{{ job }}"))
 
 

@@ -40,6 +40,7 @@ except ImportError:
     HAS_KUBERNETES = False
 
 MANAGER = "ipu.fabric"
+NAMES = "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io"  # of a list: metadata, without what is in it
 STRATEGIC = "application/strategic-merge-patch+json"  # lists are merged by the keys of their entries: the others stay
 REQUEST_TIMEOUT = 60
 PROBE_TIMEOUT = 10
@@ -120,7 +121,13 @@ class Cluster:
         self._resources: t.Dict[t.Tuple[str, str], Resource] = {}
 
     def request(
-        self, verb: str, path: str, body: t.Any = None, content_type: str = "application/json", **query: t.Any
+        self,
+        verb: str,
+        path: str,
+        body: t.Any = None,
+        content_type: str = "application/json",
+        accept: str = "application/json",
+        **query: t.Any,
     ) -> Object:
         """One request, repeated while the server restarts or is too busy. ApiError on a refusal.
 
@@ -134,6 +141,7 @@ class Cluster:
                 body=body,
                 query_params=[(k, v) for k, v in query.items() if v is not None],
                 content_type=content_type,
+                header_params={"Accept": accept},
                 serialize=False,
                 _request_timeout=REQUEST_TIMEOUT,
             )
@@ -167,6 +175,10 @@ class Cluster:
 
     def items(self, path: str, **query: t.Any) -> t.List[Object]:
         return (self.get(path, **query) or {}).get("items") or []
+
+    def paths(self, folder: str) -> t.Set[str]:
+        """The paths of all objects of a kind, in a namespace or in the cluster; they begin with `folder`."""
+        return {f"{folder}/{obj['metadata']['name']}" for obj in self.items(folder, accept=NAMES)}
 
     def resource(self, api_version: str, kind: str) -> t.Optional[Resource]:
         """Where objects of this kind live; None while the cluster does not know the kind."""

@@ -410,13 +410,17 @@ def current_state(release: t.Optional[Release], wanted: Object) -> t.Optional[Ob
 
 
 def missing_objects(cluster: Cluster, release: Release, crds: bool) -> t.List[str]:
-    """What somebody has deleted of a release: an upgrade recreates it. crds: whether its definitions count."""
+    """What somebody has deleted of a release: an upgrade recreates it. crds: whether its definitions count.
+
+    One question for each kind and namespace: a release has dozens of objects.
+    """
     placed = {"namespace": release.namespace}
     texts = [release.manifest, release.crds if crds else ""]
     objects = [obj for text in texts for obj in yaml.safe_load_all(text) if obj]
-    return [
-        describe(obj) for obj in objects if cluster.read({**obj, "metadata": {**placed, **obj["metadata"]}}) is None
-    ]
+    paths = [cluster.path_of({**obj, "metadata": {**placed, **obj["metadata"]}}) for obj in objects]
+    folders = {path.rpartition("/")[0] for path in paths if path}
+    there = {path for folder in folders for path in cluster.paths(folder)}
+    return [describe(obj) for obj, path in zip(objects, paths) if path not in there]
 
 
 def install(module: AnsibleModule, cluster: Cluster, pending: t.Sequence[Release], render: str) -> None:

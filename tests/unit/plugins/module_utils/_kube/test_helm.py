@@ -16,6 +16,7 @@ import types
 import pytest
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
 from ansible_collections.ipu.fabric.plugins.module_utils._kube import helm
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import Cluster, Resource
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.helm_storage import NO_RENDER, Release
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.merge_values import merge_values
 from ansible_collections.ipu.fabric.tests.unit.fixtures.certificates import certificate
@@ -132,6 +133,38 @@ def test_a_hook_that_no_node_takes_is_named(install):
 
     with pytest.raises(FabricError, match=r"timed out.*pod init-1 is on no node yet: untolerated taint"):
         install("example.org", upgrade=upgrade)
+
+
+class Counted(Cluster):
+    """A cluster that has these paths, and knows two kinds."""
+
+    def __init__(self, *paths):
+        self.there, self.asked = paths, []
+
+    def resource(self, api_version, kind):
+        return {
+            "Service": Resource("/api/v1", "services", True),
+            "ClusterRole": Resource("/apis/rbac.authorization.k8s.io/v1", "clusterroles", False),
+        }.get(kind)
+
+    def items(self, path, **query):
+        self.asked.append(path)
+        return [{"metadata": {"name": each.rpartition("/")[2]}} for each in self.there if each.startswith(f"{path}/")]
+
+
+def test_a_release_is_looked_at_with_one_question_for_each_kind_and_namespace():
+    roles, services = "/apis/rbac.authorization.k8s.io/v1/clusterroles", "/api/v1/namespaces/{}/services"
+    cluster = Counted(f"{roles}/a", f"{services.format('netops')}/a", f"{services.format('other')}/c")
+    texts = [
+        f"{{apiVersion: v1, kind: {kind}, metadata: {{name: {name}{place}}}}}"
+        for kind, name, place in [
+            ("ClusterRole", "a", ""), ("ClusterRole", "b", ""), ("Service", "a", ""), ("Service", "c", ""),
+            ("Service", "c", ", namespace: other"), ("Thing", "a", ""),
+        ]
+    ]  # fmt: skip
+    release = Release("x", "netops", 1, "deployed", "x", "1", {}, "", "", manifest="\n---\n".join(texts))
+    assert helm.missing_objects(cluster, release, False) == ["ClusterRole b", "Service c", "Thing a"]
+    assert sorted(cluster.asked) == [services.format("netops"), services.format("other"), roles]
 
 
 def hook_job(uid, hook="pre-install"):
