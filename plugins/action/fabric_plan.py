@@ -46,7 +46,7 @@ from ..plugin_utils._artifacts import plan_text, read_file, write_files
 from ..plugin_utils._bundle import see_bundle
 from ..plugin_utils._collection import COLLECTION, collection_version
 from ..plugin_utils._controller_action import ControllerAction, argument_spec, plain
-from ..plugin_utils._kubeconfig import kubeconfig_fault, read_kubeconfig
+from ..plugin_utils._kubeconfig import read_kubeconfig
 from ..plugin_utils._plan_file import see_plan
 from ..plugin_utils._recording import OBSERVATIONS, read_recording
 from ..plugin_utils._render.pages import plan_page
@@ -274,8 +274,7 @@ class ActionModule(ControllerAction):
             return make_upgrade(observations, cluster, options)
         path = options.pop("observations")
         recording = read_recording(os.path.expanduser(path)) if path else None
-        options["kubeconfig_path"] = options.pop("kubeconfig")
-        kubeconfig = read_kubeconfig(options["kubeconfig_path"])
+        options["kubeconfig"] = read_kubeconfig(options["kubeconfig"])
         questions, download_proxy = options.pop("questions"), options.pop("download_proxy")
         bundle, proxy = see_bundle(os.path.expanduser(options.pop("bundle"))), options.pop("proxy")
         own = SiteProxy(proxy.get("no_proxy", ()), sources(proxy.get("mirror", {}))) if proxy else None
@@ -283,8 +282,6 @@ class ActionModule(ControllerAction):
         settings = Settings(
             **options,
             resolved=resolve_vipu(options["vipu_hosts"]),
-            kubeconfig=kubeconfig,
-            kubeconfig_fault="" if kubeconfig else kubeconfig_fault(options["kubeconfig_path"]),
             site_variables=site_variables() | role_variables(),
             ipu_release=self.ipu_release(options),
             own_multus=self.own_multus(options["stack"]),

@@ -56,10 +56,10 @@ def kubeconfig_without_programs(text: str) -> str:
     return text
 
 
-def read_kubeconfig(path: str) -> t.Optional[Kubeconfig]:
-    """The cluster of its current context; None where there is none, and for a file that is something else.
+def read_kubeconfig(path: str) -> Kubeconfig:
+    """The cluster of its current context; without a server where there is none, and for a file that is something else.
 
-    kubeconfig_fault() tells these two apart.
+    Its fault tells these two apart.
     """
     try:
         config = yaml.safe_load(read_file(path))
@@ -70,13 +70,13 @@ def read_kubeconfig(path: str) -> t.Optional[Kubeconfig]:
             authority = base64.b64decode(data).decode("ascii", "replace")
         else:
             authority = read_file(os.path.join(os.path.dirname(path), file)) if file else ""
-        return Kubeconfig(path, str(cluster.get("server", "")), ca_digest(authority))
+        return Kubeconfig(path, str(cluster["server"] or ""), ca_digest(authority))
     except (AttributeError, KeyError, StopIteration, TypeError, ValueError, yaml.YAMLError):
-        return None
+        return Kubeconfig(path, fault=_fault(path))
 
 
-def kubeconfig_fault(path: str) -> str:
-    """Why read_kubeconfig() got nothing of a file that is there, to follow its path; empty without a file."""
+def _fault(path: str) -> str:
+    """Why a file that is there leads to no cluster, to follow its path; empty without a file."""
     if not os.path.exists(path):
         return ""
     if os.path.isdir(path):

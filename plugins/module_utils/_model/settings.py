@@ -13,11 +13,12 @@ from .sources import SourceProblem
 
 
 class Kubeconfig(t.NamedTuple):
-    """A kubeconfig on the controller: where its current context leads to."""
+    """A kubeconfig on the controller: where it should be, and where its current context leads to."""
 
-    path: str
-    server: str  # URL
-    ca: str  # digest, as Kubelet.cluster; empty: none is named
+    path: str  # empty: the API is spoken to from another host
+    server: str = ""  # URL; empty: there is no kubeconfig
+    ca: str = ""  # digest, as Kubelet.cluster; empty: none is named
+    fault: str = ""  # why the file at this path is none; empty: there is no file, or nothing is wrong
 
 
 class SiteProxy(t.NamedTuple):
@@ -103,8 +104,7 @@ class Settings:
     pods_per_node: int
     vipu_hosts: t.Sequence[object]
     networks: t.Sequence[object]
-    kubeconfig: t.Optional[Kubeconfig]  # None: there is none
-    kubeconfig_path: str  # where it should be; empty: the API is spoken to from another host
+    kubeconfig: Kubeconfig
     resolved: t.Mapping[str, str]  # addresses of the host names in vipu_hosts
     sources: t.Mapping[str, object]  # where things come from, as fabric_mirror has it, upstream's with it
     image_digests: t.Mapping[str, object]  # as fabric_image_digests has them
@@ -115,7 +115,6 @@ class Settings:
     proxy: t.Optional[SiteProxy] = None  # None: there is none
     api_answers: bool = True  # that of a cluster which others manage; true where nobody asked
     memlock_limit: str = "infinity"  # what the role memlock sets, as memlock_limit has it
-    kubeconfig_fault: str = ""  # why the file at kubeconfig_path is none; empty: there is no file, or nothing is wrong
     rights: t.Sequence[str] = ()  # that the kubeconfig of a cluster which others manage lacks
     user: str = ""  # whom the API takes that kubeconfig for; empty: not known
     admission: str = "off"  # or warn, enforce

@@ -183,7 +183,7 @@ def describe_cluster(
 
 def check_artifacts_dir(settings: Settings, findings: Findings) -> None:
     """Ansible parses every file of an inventory directory: a plan in it breaks the next run."""
-    folder, kubeconfig = settings.artifacts_dir, settings.kubeconfig_path
+    folder, kubeconfig = settings.artifacts_dir, settings.kubeconfig.path
     for source in settings.inventory_sources:
         if _is_inside(folder, source):
             findings.error(

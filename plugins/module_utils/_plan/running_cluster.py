@@ -218,7 +218,7 @@ def _check_endpoint(settings: Settings, running: Running, endpoint: str, finding
 
 def _check_kubeconfig(settings: Settings, running: Running, findings: Findings) -> None:
     config = settings.kubeconfig
-    if config and config.ca and running.ca and config.ca != running.ca:
+    if config.ca and running.ca and config.ca != running.ca:
         findings.error(
             "other-cluster",
             [running.host],
@@ -298,7 +298,7 @@ def check_multus(
 
 def check_own_kubeconfig(settings: Settings, findings: Findings) -> None:
     """Of a cluster that others manage the site brings a kubeconfig: roles would miss it after hosts are changed."""
-    path, config = settings.kubeconfig_path, settings.kubeconfig
+    path, server, _ca, fault = settings.kubeconfig
     if settings.manage_kubernetes:
         return
     if settings.rights:
@@ -312,21 +312,21 @@ def check_own_kubeconfig(settings: Settings, findings: Findings) -> None:
         )
     if not path:
         return
-    if not config:
+    if not server:
         findings.error(
             "kubeconfig",
             [],
             "The cluster is managed elsewhere, and this controller needs a kubeconfig of it.",
-            f"{path} {settings.kubeconfig_fault}" if settings.kubeconfig_fault else f"no file at {path}",
+            f"{path} {fault}" if fault else f"no file at {path}",
             "Copy one with the rights of cluster-admin there, or set fabric_kubeconfig to where it is: its default is"
             " in the folder that you run in.",
         )
-    elif is_loopback(urllib.parse.urlsplit(config.server).hostname or ""):
+    elif is_loopback(urllib.parse.urlsplit(server).hostname or ""):
         findings.error(
             "kubeconfig",
             [],
             "The kubeconfig leads to the controller itself: it was made for a control plane's own use.",
-            f"{path} has the server {config.server}",
+            f"{path} has the server {server}",
             "Write an address of the API that this controller reaches into it, such as a control plane's.",
         )
     elif not settings.api_answers:
@@ -334,7 +334,7 @@ def check_own_kubeconfig(settings: Settings, findings: Findings) -> None:
             "kubeconfig",
             [],
             "The cluster is managed elsewhere, and its API does not answer this controller.",
-            f"no answer of {config.server} with {path}",
+            f"no answer of {server} with {path}",
             "Check that the controller reaches this server, and that the token or certificate in the kubeconfig has not"
             " expired.",
         )

@@ -168,7 +168,6 @@ def test_options_are_the_settings_with_the_defaults_of_the_role():
         "refuse",
     }
     assert set(options) - taken == set(SETTINGS) - {
-        "kubeconfig_path",
         "resolved",
         "site_variables",
     }

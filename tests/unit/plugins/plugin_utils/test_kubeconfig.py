@@ -8,11 +8,7 @@ from __future__ import annotations
 import pytest
 import yaml
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
-from ansible_collections.ipu.fabric.plugins.plugin_utils._kubeconfig import (
-    kubeconfig_fault,
-    kubeconfig_without_programs,
-    read_kubeconfig,
-)
+from ansible_collections.ipu.fabric.plugins.plugin_utils._kubeconfig import kubeconfig_without_programs, read_kubeconfig
 
 CLUSTER = {"certificate-authority-data": "YQ==", "server": "https://10.0.0.1:6443"}
 USER = {"client-certificate-data": "YQ==", "client-key-data": "YQ=="}
@@ -68,12 +64,11 @@ def test_a_file_that_leads_to_no_cluster_says_why(tmp_path, text, fault):
     path = tmp_path / "admin.conf"
     if text is not None:
         path.write_text(text)
-    assert read_kubeconfig(str(path)) is None
-    found = kubeconfig_fault(str(path))
-    assert found.startswith(fault)
-    assert bool(found) == bool(fault)
+    found = read_kubeconfig(str(path))
+    assert found.server == ""
+    assert found.fault.startswith(fault)
+    assert bool(found.fault) == bool(fault)
 
 
 def test_a_folder_is_no_kubeconfig(tmp_path):
-    assert read_kubeconfig(str(tmp_path)) is None
-    assert kubeconfig_fault(str(tmp_path)) == "is a folder"
+    assert read_kubeconfig(str(tmp_path)) == (str(tmp_path), "", "", "is a folder")

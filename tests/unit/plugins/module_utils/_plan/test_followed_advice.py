@@ -275,8 +275,10 @@ DONE: t.List[t.Tuple[str, t.Union[str, Fault], Done]] = [
     ),
     (
         "artifacts-dir",
-        Fault(settings={"inventory_sources": ["/srv/inventory"], "kubeconfig_path": "/srv/inventory/admin.conf"}),
-        Done("set fabric_kubeconfig to where it is", settings={"kubeconfig_path": "/srv/admin.conf"}),
+        Fault(
+            settings={"inventory_sources": ["/srv/inventory"], "kubeconfig": Kubeconfig("/srv/inventory/admin.conf")}
+        ),
+        Done("set fabric_kubeconfig to where it is", settings={"kubeconfig": Kubeconfig("/srv/admin.conf")}),
     ),
     (
         "bundle",
@@ -682,7 +684,7 @@ DONE: t.List[t.Tuple[str, t.Union[str, Fault], Done]] = [
     (
         "kubeconfig",
         "a cluster is managed elsewhere, and there is no kubeconfig of it",
-        Done("Copy one", settings={"kubeconfig": Kubeconfig("/srv/admin.conf", "https://10.88.0.11:6443", "")}),
+        Done("Copy one", settings={"kubeconfig": Kubeconfig("/srv/admin.conf", "https://10.88.0.11:6443")}),
     ),
     (
         "node-distribution",
@@ -732,7 +734,7 @@ DONE: t.List[t.Tuple[str, t.Union[str, Fault], Done]] = [
     (
         "other-cluster",
         "the kubeconfig on the controller is of another cluster",
-        Done("Move the file away", settings={"kubeconfig": None}),
+        Done("Move the file away", settings={"kubeconfig": Kubeconfig("")}),
     ),
     (
         "pcie-link",

@@ -337,8 +337,7 @@ def test_blocks_that_nodes_would_lose():
     ],
 )
 def test_a_kubeconfig_of_a_cluster_of_others(managed, path, server, level):
-    config = Kubeconfig(path, server, "") if server else None
-    planned = plan(cluster(), manage_kubernetes=managed, kubeconfig=config, kubeconfig_path=path)
+    planned = plan(cluster(), manage_kubernetes=managed, kubeconfig=Kubeconfig(path, server))
     assert [one["level"] for one in planned["findings"] if one["check"] == "kubeconfig"] == [level] * bool(level)
 
 
@@ -346,7 +345,7 @@ def test_a_kubeconfig_of_a_cluster_of_others(managed, path, server, level):
     ("fault", "seen"), [("", "no file at /srv/admin.conf"), ("is empty", "/srv/admin.conf is empty")]
 )
 def test_a_file_that_is_no_kubeconfig_is_told_from_none(fault, seen):
-    planned = plan(cluster(), manage_kubernetes=False, kubeconfig_path="/srv/admin.conf", kubeconfig_fault=fault)
+    planned = plan(cluster(), manage_kubernetes=False, kubeconfig=Kubeconfig("/srv/admin.conf", fault=fault))
     assert errors(planned)["kubeconfig"]["seen"] == seen
 
 

@@ -396,13 +396,12 @@ FAULTS: t.Dict[str, Fault] = {
         hosts={"w1/host/obstacles/kubelet_directory": "/data/kubelet"}
     ),
     "a cluster is managed elsewhere, and there is no kubeconfig of it": Fault(
-        settings={"manage_kubernetes": False, "kubeconfig_path": "/srv/artifacts/admin.conf"}
+        settings={"manage_kubernetes": False, "kubeconfig": Kubeconfig("/srv/artifacts/admin.conf")}
     ),
     "the API of a cluster that others manage does not answer the controller": Fault(
         settings={
             "manage_kubernetes": False,
-            "kubeconfig_path": "/srv/admin.conf",
-            "kubeconfig": Kubeconfig("/srv/admin.conf", "https://10.88.0.99:6443", ""),
+            "kubeconfig": Kubeconfig("/srv/admin.conf", "https://10.88.0.99:6443"),
             "api_answers": False,
         }
     ),
