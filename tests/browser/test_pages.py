@@ -1,6 +1,3 @@
-# Copyright (c) 2026, ipu.fabric contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-# SPDX-License-Identifier: GPL-3.0-or-later
 """plan.html and report.html in Chromium: no wider than the window, no text that is cut off, and enough contrast.
 
 Screenshots are in .cache/screenshots.

@@ -1,6 +1,3 @@
-# Copyright (c) 2026, ipu.fabric contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-# SPDX-License-Identifier: GPL-3.0-or-later
 """Whole runs on a testbed (TESTBED_ID, default 3). `quick` can go on where molecule has left a finished cluster.
 
 Each test asks for the hosts that it needs, so the order does not change a result. It does change the time: a cluster

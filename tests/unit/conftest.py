@@ -1,6 +1,3 @@
-# Copyright (c) 2026, ipu.fabric contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-# SPDX-License-Identifier: GPL-3.0-or-later
 """Properties try the same examples in each run, so that a run fails for what was changed, and not by chance or load.
 
 HYPOTHESIS_PROFILE=search tries new ones. FIRST_CASES=1, as `make test` sets it, runs of each test that starts

@@ -1,6 +1,3 @@
-# Copyright (c) 2026, ipu.fabric contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-# SPDX-License-Identifier: GPL-3.0-or-later
 """What messages name exists, and is of use to those who read them: playbooks, roles, variables, checks, tags, pages."""
 
 from __future__ import annotations

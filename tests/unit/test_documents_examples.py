@@ -1,6 +1,3 @@
-# Copyright (c) 2026, ipu.fabric contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-# SPDX-License-Identifier: GPL-3.0-or-later
 """Listings 8.1 to 8.4 and 8.7 of Graphcore's document beside what the commands of docs/workloads.md make."""
 
 from __future__ import annotations

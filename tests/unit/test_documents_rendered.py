@@ -1,6 +1,3 @@
-# Copyright (c) 2026, ipu.fabric contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-# SPDX-License-Identifier: GPL-3.0-or-later
 """docs/documents.md by value: objects and values of the documents beside those that are made here, field by field.
 
 What a field has here and not in the document, or otherwise, is listed with its value and the reason. Listings 8.1 to

@@ -1,6 +1,3 @@
-# Copyright (c) 2026, ipu.fabric contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-# SPDX-License-Identifier: GPL-3.0-or-later
 """Only for this scenario: runs the launcher of an MPIJob, and returns what was sent over which device.
 
 Command and environment are those of `job`, an MPIJob as the filter mpi_job renders it. The launcher sits in the first

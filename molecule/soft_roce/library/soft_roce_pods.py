@@ -1,6 +1,3 @@
-# Copyright (c) 2026, ipu.fabric contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-# SPDX-License-Identifier: GPL-3.0-or-later
 """Only for this scenario: network namespaces that stand for hosts and pods, probed and checked by what verify uses.
 
 A pod is a namespace with a macvlan net1 on its host's NIC, an rxe device on it, and an eth0 with the default route and

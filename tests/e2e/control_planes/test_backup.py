@@ -1,6 +1,3 @@
-# Copyright (c) 2026, ipu.fabric contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-# SPDX-License-Identifier: GPL-3.0-or-later
 """A cluster that is backed up, destroyed and restored: on reinstalled hosts, and with one of three control planes."""
 
 from __future__ import annotations

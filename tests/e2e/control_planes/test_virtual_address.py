@@ -1,6 +1,3 @@
-# Copyright (c) 2026, ipu.fabric contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-# SPDX-License-Identifier: GPL-3.0-or-later
 """Three control planes that keep the address of the API themselves: it survives the loss of any of them.
 
 While a client writes through that address and `site` runs, the control plane that holds it is killed. No write that was

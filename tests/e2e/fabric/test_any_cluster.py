@@ -1,6 +1,3 @@
-# Copyright (c) 2026, ipu.fabric contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-# SPDX-License-Identifier: GPL-3.0-or-later
 """Networks that were made by hand, proved without an inventory and with the rights of docs/any-cluster.md alone.
 
 The cluster has the same objects before and after.

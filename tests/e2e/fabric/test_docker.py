@@ -1,6 +1,3 @@
-# Copyright (c) 2026, ipu.fabric contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-# SPDX-License-Identifier: GPL-3.0-or-later
 """The role memlock with a real Docker Engine whose containers live, beside the containerd of a node.
 
 Hosts of a testbed may not raise a limit, so it is lowered: below the 8 MiB that they have.

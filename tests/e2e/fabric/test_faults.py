@@ -1,6 +1,3 @@
-# Copyright (c) 2026, ipu.fabric contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-# SPDX-License-Identifier: GPL-3.0-or-later
 """Faults of tests/faults.md in a real cluster: each is named with its host and what to do, and is gone when healed.
 
 Faults that do not hide each other are put in together: a verify takes half a minute.

@@ -1,6 +1,3 @@
-# Copyright (c) 2026, ipu.fabric contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-# SPDX-License-Identifier: GPL-3.0-or-later
 """Faults in a real cluster, cured by nothing but the advice as report.json prints it.
 
 Code finds the step in the sentence (fixtures/advice.py) and takes it: a playbook with its tags and settings, or a

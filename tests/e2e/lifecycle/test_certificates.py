@@ -1,6 +1,3 @@
-# Copyright (c) 2026, ipu.fabric contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-# SPDX-License-Identifier: GPL-3.0-or-later
 """A cluster whose certificates are about to end, and one whose certificates have ended: named, renewed, as good as new.
 
 No clock is moved: the cluster's own CA signs its certificates again, with the same keys and other times.

@@ -1,6 +1,3 @@
-# Copyright (c) 2026, ipu.fabric contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-# SPDX-License-Identifier: GPL-3.0-or-later
 """A connection that breaks once, at the ten moments that change most: the next run ends as an unbroken one.
 
 The module has been sent by then, and does not run. tests/unit/playbooks/test_connection_lost.py loses every task, also

@@ -1,6 +1,3 @@
-# Copyright (c) 2026, ipu.fabric contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-# SPDX-License-Identifier: GPL-3.0-or-later
 """A cluster is hardened by the CIS benchmark: one that runs, and one from bare hosts. The fabric is proved by site."""
 
 from __future__ import annotations

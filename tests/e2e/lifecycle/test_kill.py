@@ -1,6 +1,3 @@
-# Copyright (c) 2026, ipu.fabric contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-# SPDX-License-Identifier: GPL-3.0-or-later
 """Runs that are killed, one after another on the same hosts, each further on than the one before.
 
 The run after them ends as an unbroken one. The process group on the controller gets SIGKILL, so nothing is tidied up,

@@ -1,6 +1,3 @@
-# Copyright (c) 2026, ipu.fabric contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-# SPDX-License-Identifier: GPL-3.0-or-later
 """Kubernetes is upgraded by a minor release, under load: interrupted, blocked, and taken up again.
 
 A service with two replicas is asked ten times a second by a client on a host, and each node has a pod on the fabric.

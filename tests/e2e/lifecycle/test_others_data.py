@@ -1,6 +1,3 @@
-# Copyright (c) 2026, ipu.fabric contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-# SPDX-License-Identifier: GPL-3.0-or-later
 """Somebody else's data on hosts: site, remove_node and reset leave it as it was, by checksums.
 
 The short form, with what a stand-in for Docker says, is test_others_data.py of the unit tests of _kubeadm.

@@ -1,6 +1,3 @@
-# Copyright (c) 2026, ipu.fabric contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-# SPDX-License-Identifier: GPL-3.0-or-later
 """Commands of the pages, typed as they stand there, in the folder of a site that is finished.
 
 Those that change a site, or need another one, are run with their variables by the other tests.

@@ -1,6 +1,3 @@
-# Copyright (c) 2026, ipu.fabric contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-# SPDX-License-Identifier: GPL-3.0-or-later
 """The examples of docs/workloads.md on a finished cluster. No RDMA here: MPI over it is in molecule's soft_roce."""
 
 from __future__ import annotations

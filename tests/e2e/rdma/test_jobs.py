@@ -1,6 +1,3 @@
-# Copyright (c) 2026, ipu.fabric contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-# SPDX-License-Identifier: GPL-3.0-or-later
 """Jobs with RDMA: a training job, and one MPI program over RoCE and over TCP on the same network.
 
 The ratio of both is that of software RDMA under emulation, and says nothing about speed; the counters say which way

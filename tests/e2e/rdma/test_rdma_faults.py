@@ -1,6 +1,3 @@
-# Copyright (c) 2026, ipu.fabric contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-# SPDX-License-Identifier: GPL-3.0-or-later
 """Faults of tests/faults.md on a cluster with RDMA: plan or proof names them, and passes when they are gone.
 
 Several faults a run, each on a node of its own: a proof takes minutes here.

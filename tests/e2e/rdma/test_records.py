@@ -1,6 +1,3 @@
-# Copyright (c) 2026, ipu.fabric contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-# SPDX-License-Identifier: GPL-3.0-or-later
 """What a job and its pods say of themselves: over verbs, forced to TCP, and a pod that has all that RDMA needs."""
 
 from __future__ import annotations

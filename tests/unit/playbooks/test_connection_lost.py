@@ -1,6 +1,3 @@
-# Copyright (c) 2026, ipu.fabric contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-# SPDX-License-Identifier: GPL-3.0-or-later
 """A connection that breaks once, at a task on a host: nothing goes on without it, and the next run ends as it should.
 
 Each run costs seconds: only the upgrade of a node loses each of its tasks, as many hosts are upgraded in one run. Of

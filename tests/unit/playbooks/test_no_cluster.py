@@ -1,6 +1,3 @@
-# Copyright (c) 2026, ipu.fabric contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-# SPDX-License-Identifier: GPL-3.0-or-later
 """Playbooks that need a cluster, on hosts that are in none, as after reset: they say so at once, and ask no API."""
 
 from __future__ import annotations

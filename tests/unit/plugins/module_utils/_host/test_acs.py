@@ -1,6 +1,3 @@
-# Copyright (c) 2026, ipu.fabric contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-# SPDX-License-Identifier: GPL-3.0-or-later
 """ACS in the configuration space of bridges: NCCL#489, #606 and #1737 have it between GPUs and NICs."""
 
 from __future__ import annotations

@@ -1,6 +1,3 @@
-# Copyright (c) 2026, ipu.fabric contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-# SPDX-License-Identifier: GPL-3.0-or-later
 """Somebody else's data: hosts that have more on them than this collection knows of, with checksums before and after.
 
 tests/e2e/lifecycle/test_others_data.py has real hosts.

@@ -1,6 +1,3 @@
-# Copyright (c) 2026, ipu.fabric contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-# SPDX-License-Identifier: GPL-3.0-or-later
 """NICs that have a fault of their own: bonds without RoCE LAG, NICs of the nodes' own addresses, small GID tables."""
 
 from __future__ import annotations

@@ -1,6 +1,3 @@
-# Copyright (c) 2026, ipu.fabric contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-# SPDX-License-Identifier: GPL-3.0-or-later
 """Each check of the proof fails by a fault; what its advice names is done to the same fabric, and it passes.
 
 What a playbook or a command may change is a table: advice that names one which leaves the fault as it is fails here.
