@@ -210,7 +210,7 @@ def test_a_node_left_out_ends_it_red(tmp_path: Path) -> None:
 
 
 def test_check_mode_touches_nothing(tmp_path: Path) -> None:
-    """Allowing cgroup v1 is all that it takes: kubeadm writes the cluster's settings of kubelets, so they come first."""
+    """Allowing cgroup v1 is all that it takes: kubeadm writes the kubelets' settings, so they come first."""
     result = upgrade(tmp_path, "--check", fabric_allow=["cgroup-v2"])
     assert result.code == 0, result.text
     assert set(versions(result).values()) == {OLD}
