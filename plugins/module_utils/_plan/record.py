@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import posixpath
+import re
 import typing as t
 
 from .._model.plan import Drift, Finding, Made, Plan, Since
@@ -52,9 +53,23 @@ def record(plan: Plan, made: Made, earlier: Earlier) -> Plan:
     found: Plan = {**plan, "made": made, "since": compared}
     last = earlier.last or {}
     drift, seen = last.get("drift"), last.get("drift_time")
-    if isinstance(drift, list) and isinstance(seen, str) and seen:
+    if isinstance(drift, list) and isinstance(seen, str) and seen and not _is_gone(drift, found):
         found = {**found, "drift": drift, "drift_time": seen}
     return _summed(found)
+
+
+def _is_gone(drift: t.Sequence[Drift], plan: Plan) -> bool:
+    """Whether the cluster or the fabric in which the drift was seen is no more: a reset removes them."""
+    names, lacking = {network["name"] for network in plan["networks"]}, set(_lacking(plan))
+    seen_so = any(one["change"] == "create" and re.split("[ /]", one["object"])[-1] in names for one in drift)
+    return plan["summary"]["bare"] or (bool(names) and lacking == names and not seen_so)
+
+
+def _lacking(plan: Plan) -> t.List[str]:
+    """The planned networks that the existing cluster does not have, as far as that is known."""
+    running = plan["cluster"]["running"]
+    there = running.get("fabric_networks") if running else None
+    return [] if there is None else [each["name"] for each in plan["networks"] if each["name"] not in there]
 
 
 def with_drift(plan: Plan, drift: t.Sequence[Drift], now: str) -> Plan:
@@ -79,8 +94,5 @@ def time_of(plan: Content) -> str:
 
 def _summed(plan: Plan) -> Plan:
     objects = {one["object"] for one in split_drift(plan["drift"] or [])[0]}
-    running = plan["cluster"]["running"]
-    there = running.get("fabric_networks") if running else None
-    lacking = [] if there is None else [each["name"] for each in plan["networks"] if each["name"] not in there]
-    summary = summarize(plan["summary"]["hosts"], plan["findings"], plan["since"], len(objects), lacking)
+    summary = summarize(plan["summary"]["hosts"], plan["findings"], plan["since"], len(objects), _lacking(plan))
     return {**plan, "summary": summary}

@@ -367,7 +367,7 @@ def test_drift_is_added_to_the_plan(approved, check_mode, kept):
     assert ("perNodeBlockSize" in (approved.parent / "plan.html").read_text()) == bool(kept)
     # The next plan keeps it with its time, until site has run.
     options = {"artifacts_dir": str(approved.parent), "networks": [{"name": "rdma-net"}]}
-    again = run(check_mode, hosts=site(), **options)["plan"]
+    again = run(check_mode, hosts=finished(), **options)["plan"]
     assert (again["drift"], again["drift_time"]) == (kept, result["plan"]["drift_time"] if kept else "")
     cluster = {"kubeconfig": "/site/a b/admin.conf", "host": "localhost"}
     done = run(scope="applied", hosts={}, plan=again, cluster=cluster, artifacts_dir=str(approved.parent))

@@ -205,3 +205,28 @@ def test_a_fabric_that_was_removed_is_something_to_do(there, line):
     hosts["cp1"]["host"]["cluster"] = seen
     planned = plan(hosts)
     assert record(planned, MADE, Earlier(None, kept(planned)))["summary"]["line"].endswith(line)
+
+
+DRIFT = {"object": "Node w1", "change": "change", "ours": True, "fields": []}
+LOST = {"object": "NetworkAttachmentDefinition default/rdma-net", "change": "create", "ours": True, "fields": []}
+
+
+@pytest.mark.parametrize(
+    ("hosts", "there", "drift", "stays"),
+    [
+        (finished, ["rdma-net"], [DRIFT], True),
+        (finished, None, [DRIFT], True),  # observed by an earlier release
+        (finished, [], [DRIFT], False),  # the fabric was reset
+        (finished, [], [DRIFT, LOST], True),  # somebody deleted the network, as the drift says
+        (site, None, [DRIFT, LOST], False),  # the cluster was reset
+    ],
+)
+def test_drift_goes_with_what_it_was_seen_in(hosts, there, drift, stays):
+    seen = hosts()
+    if there is not None:
+        networks = [{"stack": "network_operator", "name": name} for name in there]
+        seen["cp1"]["host"]["cluster"] = running(fabric_networks=networks)
+    last = kept(plan(finished()), drift=drift, drift_time=MADE["time"])
+    now = record(plan(seen), LATER, Earlier(last, None))
+    assert (now["drift"], now["drift_time"]) == ((drift, MADE["time"]) if stays else (None, ""))
+    assert ("drifted" in now["summary"]["line"]) is stays
