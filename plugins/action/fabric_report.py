@@ -56,9 +56,17 @@ def site_path(path: str) -> str:
 
 
 def judge(
-    checks: t.List[Check], probe: Probe, head: Head, kept: baseline.Baseline, options: t.Mapping[str, t.Any]
+    checks: t.List[Check],
+    probe: Probe,
+    head: Head,
+    kept: baseline.Baseline,
+    options: t.Mapping[str, t.Any],
+    other: str = "",
 ) -> baseline.Verdict:
-    """The checks of a proof against earlier ones, or against the report that the site names."""
+    """The checks of a proof against earlier ones, or against the report that the site names.
+
+    other: why earlier ones that there are don't count.
+    """
     wanted, only = options["baseline"], options["checks"]
     word, whole = wanted if wanted in (baseline.NONE, baseline.ACCEPT) else "", not (only or head.nodes)
     base = kept
@@ -68,7 +76,7 @@ def judge(
     reasons = {
         baseline.OF_WHOLE: only == ["regression"],
         baseline.SWITCHED_OFF: whole and word == baseline.NONE,
-        baseline.NO_PROOF: whole and not base.times,
+        other or baseline.NO_PROOF: whole and not base.times,
     }
     if not probe["probed"] or (options["before"] and not wanted):
         return baseline.as_they_are(checks)
@@ -123,8 +131,11 @@ class ActionModule(ControllerAction):
             },
         )
         place = os.path.join(self._loader.get_basedir(), folder) if folder else ""
-        kept = baseline.read_baseline(read_file(os.path.join(place, BASELINE)) if place else "")
-        verdict = judge(narrow.only_checks(narrow.about_nodes(every, nodes), only), probe, head, kept, options)
+        earlier_proofs = baseline.read_baseline(read_file(os.path.join(place, BASELINE)) if place else "")
+        kept = baseline.of_cluster(earlier_proofs, probe.get("ca", ""))
+        other = baseline.OTHER_CLUSTER if earlier_proofs.times and not kept.times else ""
+        made = narrow.only_checks(narrow.about_nodes(every, nodes), only)
+        verdict = judge(made, probe, head, kept, options, other)
         checks = verdict.checks
         worse = narrow.regressions(checks, before) if before and probe["probed"] else []
         said = admission.verdicts(checks, nodes) if probe["probed"] and not only else {}

@@ -379,6 +379,7 @@ class RunningImage(t.TypedDict):
 
 class ClusterFacts(t.TypedDict, total=False):
     version: str  # of Kubernetes
+    ca: str  # digest of the cluster's CA; empty: not read
     kubelet_requests: t.List[KubeletRequest]
     nodes: t.Dict[str, NodeFacts]
     policy: t.Optional[PolicyStatus]  # None: there is none

@@ -26,6 +26,7 @@ FALSE_ALARMS = 0.0002
 ENOUGH = 3  # figures of a pair that have a spread of their own
 FEW = 10  # names in a line
 NO_PROOF = "no earlier proof of the whole site to compare with: this one is the first"
+OTHER_CLUSTER = "the earlier proofs are of a cluster with another CA: this one is the first of this cluster"
 SWITCHED_OFF = "fabric_baseline is none"
 OF_WHOLE = "it compares other checks: repeat those"
 ACCEPTED_NOW = "fabric_baseline is accept: later proofs are compared with this one"
@@ -80,6 +81,7 @@ class Baseline(t.NamedTuple):
     groups: t.Dict[str, t.List[str]]  # roles and networks of each node
     passed: t.FrozenSet[Key]  # checks that did, and that were not accepted in another state since
     figures: t.Dict[Key, Series]
+    ca: str = ""  # digest of the CA of the cluster; empty: not known
 
 
 EMPTY = Baseline([], {}, frozenset(), {})
@@ -106,7 +108,7 @@ def read_baseline(text: str) -> Baseline:
         data = json.loads(text)
         passed = [Key(check, network, place) for check, network, place in unfolded(data["passed"])]
         figures = {Key(*key): Series(one["shown"], one.get("good")) for *key, one in unfolded(data["figures"], True)}
-        return Baseline(data["times"], data["groups"], frozenset(passed), figures)
+        return Baseline(data["times"], data["groups"], frozenset(passed), figures, str(data.get("ca", "")))
     except (AttributeError, KeyError, TypeError, ValueError):
         return EMPTY
 
@@ -126,8 +128,20 @@ def to_json(base: Baseline) -> str:
     for key, series in sorted(base.figures.items()):
         held = {} if series.good is None else {"good": series.good}
         figures.setdefault(key.check, {}).setdefault(key.network, {})[key.place] = {"shown": series.shown, **held}
-    data = {"schema": 1, "times": base.times, "groups": base.groups, "passed": passed, "figures": figures}
+    data = {
+        "schema": 1,
+        "ca": base.ca,
+        "times": base.times,
+        "groups": base.groups,
+        "passed": passed,
+        "figures": figures,
+    }
     return json.dumps(data, separators=(",", ":")) + "\n"
+
+
+def of_cluster(base: Baseline, ca: str) -> Baseline:
+    """EMPTY where it is of another cluster than that with this CA: a reset may have removed the one of these names."""
+    return EMPTY._replace(ca=ca) if base.ca and ca and base.ca != ca else base._replace(ca=ca or base.ca)
 
 
 def of_report(text: str, path: str) -> Baseline:
@@ -369,4 +383,4 @@ def remember(base: Baseline, head: Head, checks: t.Sequence[Check], verdict: Ver
         if any(one is not None for one in shown):
             figures[key] = Series(shown, good)
     lost = set() if accepted else verdict.lost
-    return Baseline([head.time, *base.times][:KEPT], head.groups or {}, frozenset(passed | lost), figures)
+    return Baseline([head.time, *base.times][:KEPT], head.groups or {}, frozenset(passed | lost), figures, base.ca)

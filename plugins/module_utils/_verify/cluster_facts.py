@@ -14,6 +14,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from .._common.cilium import CONFIG, is_exclusive
 from .._common.digests import full_image, without_digest
 from .._common.result import FabricError
+from .._host.facts import ca_digest
 from .._host.ipu_operator import CONTROLLERS, controllers_in
 from .._ipam.pool_audit import running_pods
 from .._ipu.job_spec import API as IPUJOB_API
@@ -24,7 +25,7 @@ from .._kube.kubelet_requests import judge, pending_requests
 from .._kube.multus import NAD_API, network_fault
 from .._kube.pod_logs import crash_reasons
 from .._kube.pod_problems import pod_problems
-from .._kube.query import Object, query
+from .._kube.query import Object, query, quoted
 from .._kube.readiness import not_ready
 from .._model.plan import IpuOperatorRelease, Plan, PlannedNetwork
 from .._model.probe import (
@@ -39,7 +40,7 @@ from .._model.probe import (
 )
 from .._model.stacks import STACKS, has_stack, is_derived, stack_name
 from .._network.address_sources import address_sources
-from .._network.cluster_info import POLICY, addon_facts
+from .._network.cluster_info import POLICY, ROOT_CA, addon_facts
 from .._network.stacks import network_path
 from .pod_manifests import node_facts
 from .pods import IPU_DEPLOYMENTS, ipu_release
@@ -62,6 +63,7 @@ def cluster_facts(
     groups = [group, NAD_API, *([IPUJOB_API] if ipu else [])]
     policy = pool.submit(get, POLICY)
     version = pool.submit(get, "/version")
+    ca = pool.submit(read_ca, cluster)
     listed = pool.submit(cluster.items, "/api/v1/nodes")
     wanted = secrets and (
         has_stack(plan["releases"]) or ipu
@@ -80,6 +82,7 @@ def cluster_facts(
     nodes = {node["metadata"]["name"]: node for node in listed.result()}
     facts = {
         "version": query("gitVersion", version.result()) or "",
+        "ca": ca.result(),
         "nodes": {name: node_facts(plan, node) for name, node in nodes.items()},
         "kubelet_requests": requests.result(),
         "policy": status_of(policy.result()),
@@ -145,6 +148,15 @@ def dns_problems(cluster: Cluster) -> t.List[str]:
         return [f"no pod in {namespace} has the label k8s-app=kube-dns"]
     found = [problem for pod in pods for problem in pod_problems(pod) or not_ready(pod)]
     return [problem.text for problem in [*found, *crash_reasons(cluster, namespace, pods)]]
+
+
+def read_ca(cluster: Cluster) -> str:
+    """The digest of the cluster's CA, which tells it from one before of the same names; empty: not to be read."""
+    selector = f"metadata.name={ROOT_CA.rpartition('/')[2]}"
+    with contextlib.suppress(ApiError, FabricError):
+        for found in cluster.items(ROOT_CA.rpartition("/")[0], fieldSelector=selector):
+            return ca_digest(query(f"data.{quoted('ca.crt')}", found) or "")
+    return ""
 
 
 def exclusive_cilium(cluster: Cluster) -> str:

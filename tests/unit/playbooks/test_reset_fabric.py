@@ -7,20 +7,21 @@ from ansible_collections.ipu.fabric.tests.unit.fixtures import site
 from ansible_collections.ipu.fabric.tests.unit.playbooks.test_api import answers, run
 
 STEPS = {"ANSIBLE_STDOUT_CALLBACK": "ipu.fabric.steps"}
-REPORTS = ("junit.xml", "probe.json", "report.html", "report.json")
+REPORTS = ("junit.xml", "probe.json", "report.html", "report.json", "cluster/baseline.json")
 
 
 @pytest.fixture
 def folder(tmp_path):
     """Where site has left its plan and its reports."""
-    (tmp_path / "artifacts").mkdir()
+    (tmp_path / "artifacts/cluster").mkdir(parents=True)  # of prove_cluster
     for name in (*REPORTS, "plan.json"):
         (tmp_path / "artifacts" / name).write_text("{}")
     return tmp_path
 
 
 def left(folder):
-    return {path.name for path in (folder / "artifacts").iterdir()}
+    place = folder / "artifacts"
+    return {str(path.relative_to(place)) for path in place.rglob("*") if path.is_file()}
 
 
 def test_a_table_says_what_there_is(folder):

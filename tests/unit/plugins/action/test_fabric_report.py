@@ -109,6 +109,35 @@ def test_a_site_says_what_to_compare_with(prove: t.Callable[..., t.Any], tmp_pat
     assert (missing["failed"], missing["error"]["seen"]) == (True, "no such file")
 
 
+def of_cluster(digest: str) -> t.Any:
+    return {**fabrics.probe(), "ca": digest}
+
+
+def test_earlier_proofs_of_another_cluster_do_not_count(prove: t.Callable[..., t.Any], tmp_path: Path) -> None:
+    """Its names are those of the one that was reset, and its fabric is new."""
+    for _run in range(4):
+        prove(probe=of_cluster("aa"))
+    missing = of_cluster("bb")
+    missing["traffic"][2]["missing"] = True
+    new = prove(probe=missing, allow_unproven=["read_latency", "rdma_counters"])
+    assert of_regressions(new) == [("skipped", "", baseline.OTHER_CLUSTER)]
+    assert json.loads((tmp_path / "baseline.json").read_text())["ca"] == "bb"
+    assert [status for status, _subject, _seen in of_regressions(prove(probe=of_cluster("bb")))] == ["passed"]
+    partial = prove(82.0, probe={**of_cluster("cc"), "traffic": fabrics.probe()["traffic"]}, nodes=["w1"])
+    assert of_regressions(partial) == []
+    assert json.loads((tmp_path / "baseline.json").read_text())["ca"] == "bb"
+
+
+@pytest.mark.parametrize(("before", "now"), [("", "bb"), ("aa", ""), ("aa", "aa")])
+def test_what_is_not_known_of_a_cluster_is_no_difference(
+    prove: t.Callable[..., t.Any], tmp_path: Path, before: str, now: str
+) -> None:
+    """A baseline of an earlier release names none, and a scheduled proof may not read it."""
+    prove(probe=of_cluster(before))
+    assert [status for status, _subject, _seen in of_regressions(prove(probe=of_cluster(now)))] == ["passed"]
+    assert json.loads((tmp_path / "baseline.json").read_text())["ca"] == (now or before)
+
+
 def test_an_upgrade_compares_with_its_own_proof_only(prove: t.Callable[..., t.Any]) -> None:
     for _run in range(4):
         before = prove()["checks"]
