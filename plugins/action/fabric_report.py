@@ -17,7 +17,7 @@ from ..module_utils._model.probe import Probe
 from ..module_utils._verify import admission, baseline, history, narrow, report
 from ..module_utils._verify.catalog import FAILED, PASSED
 from ..module_utils._verify.checks import check_fabric, counts, lacks_fabric, outcome, summary
-from ..module_utils._verify.speed_checks import read_limit
+from ..module_utils._verify.speed_checks import LIMITS, read_limit
 from ..modules import fabric_report
 from ..plugin_utils._artifacts import plan_text, read_file, sign_file, write_files
 from ..plugin_utils._controller_action import ControllerAction, argument_spec, plain
@@ -110,7 +110,7 @@ class ActionModule(ControllerAction):
         only = options["checks"]
         narrow.known_checks(options["allow_unproven"], "Only checks can be accepted unproven.", "allow_unproven")
         narrow.known_checks(only, "Only checks that exist can be made alone.", "checks")
-        for name in ("rdma_bandwidth", "rdma_latency"):
+        for name in LIMITS.values():
             read_limit(name, options[name])
         probe = options.get("probe") or read_probe(options.get("probe_file"))
         expect = Expect(**{name: options[name] for name in Expect._fields})

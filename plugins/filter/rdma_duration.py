@@ -15,7 +15,7 @@ version_added: 0.1.0
 description:
   - Says how many pairs M(ipu.fabric.fabric_probe) will test, in how many rounds, and about how many minutes that takes.
 author: ipu.fabric contributors (@ipu-fabric)
-positional: rdma_seconds, forks, nodes, checks
+positional: rdma_seconds, forks, nodes, checks, gpu
 options:
   _input:
     description: The plan.
@@ -39,6 +39,10 @@ options:
     type: list
     elements: str
     default: []
+  gpu:
+    description: Likewise.
+    type: bool
+    default: false
 """
 
 EXAMPLES = r"""

@@ -123,6 +123,17 @@ options:
     description: Device of the partition that C(gc-hosttraffictest) uses.
     type: int
     default: 0
+  gpu:
+    description:
+      - Whether pods on nodes with GPUs hold all of them (C(nvidia.com/gpu)), to measure between their memory. Where
+        other pods hold some, the pod takes none. The C(ib_write_bw) of O(rdma_image) needs CUDA for it.
+    type: bool
+    default: false
+  gpu_rdma:
+    description: How GPUDirect RDMA is planned, by the kernel's C(dma-buf) or by the module nvidia_peermem.
+    type: str
+    choices: [dma-buf, peermem]
+    default: dma-buf
   dest:
     description:
       - File on the controller for what was seen, in place of RV(probe). At hundreds of nodes that is megabytes, which
@@ -274,6 +285,8 @@ def main(run: Runner = run_module) -> None:
         ipu={"type": "bool", "default": True},
         ipu_partition={"type": "str", "default": ""},
         ipu_device={"type": "int", "default": 0},
+        gpu={"type": "bool", "default": False},
+        gpu_rdma={"type": "str", "choices": ["dma-buf", "peermem"], "default": "dma-buf"},
         dest={"type": "path", "default": ""},
         script={"type": "str", "default": ""},
     )

@@ -92,6 +92,12 @@ options:
     type: str
     choices: [dma-buf, peermem]
     default: dma-buf
+  gpu_bandwidth:
+    description:
+      - As O(rdma_bandwidth), between the memory of GPUs, whose pods M(ipu.fabric.fabric_probe) gives them
+        (O(ipu.fabric.fabric_probe#module:gpu)).
+    type: str
+    default: auto
   gdrcopy:
     description: Whether gdrdrv is planned.
     type: bool

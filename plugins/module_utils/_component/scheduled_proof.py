@@ -69,6 +69,7 @@ class Settings:
     host_traffic: float
     gpu: bool
     gpu_rdma: str
+    gpu_bandwidth: str
     gpu_gdrcopy: bool
     allow_unproven: t.Sequence[str]
     admission: str

@@ -60,6 +60,7 @@ class Expect(t.NamedTuple):
     ipu_partition: str = ""
     gpu: bool = False
     gpu_rdma: str = "dma-buf"  # or peermem: how GPUDirect RDMA is planned
+    gpu_bandwidth: str = "auto"  # as rdma_bandwidth, between the memory of GPUs
     gdrcopy: bool = False
     rail_isolation: str = ""  # expect: networks don't reach each other; forbid: they do; empty: not judged
     allow_unproven: t.Sequence[str] = ()  # checks that need not be proved

@@ -167,6 +167,8 @@ class _Asked(t.TypedDict, total=False):
     rdma: RdmaFacts
     gateways: t.List[GatewayAnswer]  # missing where no network of the pod has one
     gateways_error: str
+    gpus: int  # that it holds: all of its node, or none
+    gpus_refused: str  # why its node did not give it those that it offers
 
 
 class PodFacts(_Asked):

@@ -47,6 +47,7 @@ class Noise(t.NamedTuple):
 NOISE = {
     "write_bandwidth": Noise(True, 0.02, 0.35, 0),
     "read_latency": Noise(False, 0.1, 0.35, 1),
+    "gpu_bandwidth": Noise(True, 0.02, 0.35, 0),
     "host_traffic": Noise(True, 0.02, 0.02, 0),
 }
 

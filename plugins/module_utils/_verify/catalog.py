@@ -293,6 +293,13 @@ CHECK_TYPES: t.Dict[str, CheckType] = {
         "With MLNX_OFED or DOCA set gpu_operator_rdma to true and run the playbook ipu.fabric.fabric. With a driver of"
         " the host's own run `modprobe nvidia_peermem` there. DMA-BUF takes NVIDIA's open modules and kernel 5.12.",
     ),
+    "gpu_bandwidth": CheckType(
+        "ib_write_bw between GPUs",
+        "gpu",
+        "First act on `ib_write_bw` of this pair, and on `GPUDirect RDMA on the node` of both nodes. If both pass, the"
+        " path between NIC and GPU is at fault: `nvidia-smi topo -m` should say PIX or PXB, and ACS be off. Without"
+        " DMA-BUF in kernel, driver or NIC set gpu_operator_rdma: true. verify_gpu_bandwidth sets what to expect.",
+    ),
     "gdrcopy": CheckType(
         "gdrdrv on the node",
         "gpu",

@@ -53,7 +53,7 @@ from .cluster_checks import (
     check_workloads,
 )
 from .dns_checks import dns_check
-from .gpu_checks import check_gpus
+from .gpu_checks import check_gpu_bandwidth, check_gpus
 from .ipu_checks import check_ipu
 from .limit_checks import check_limits
 from .pods import Pods, addresses_of, advertised_to, interface_of, link_of, mtu_of, node_of
@@ -103,6 +103,7 @@ OF_INSTALLED = (
     *("release", "kinds", "policy", "multus_node", "gateway", "policy_routes"),
     *OF_NETWORKS,
     *("rdma_resource", "rdma_files", "gid", "rping", "write_bandwidth", "read_latency", "rdma_counters"),
+    "gpu_bandwidth",
 )
 
 
@@ -149,6 +150,7 @@ def check_fabric(plan: Plan, probe: Probe, expect: Expect) -> t.List[Check]:
         check_rdma(plan, probe),
         check_traffic(plan, probe, expect),
         check_gpus(plan, probe, expect),
+        check_gpu_bandwidth(plan, probe, expect),
     )
     order = {check: number for number, check in enumerate(CHECK_TYPES)}
     checks = sorted(itertools.chain.from_iterable(groups), key=lambda c: order[c.check])

@@ -11,10 +11,11 @@ import typing as t
 
 from .._model.plan import Plan
 from . import narrow, pairs
-from .pods import nics_of, rdma_networks, second_targets, targets
+from .pods import gpu_of, nics_of, rdma_networks, second_targets, targets
 
+GPU_SECONDS = 6  # more, for ib_write_bw between GPUs
 PAIR_SECONDS = 10  # rping, four seconds of ib_write_bw, ib_read_lat, and the commands in pods around them
-RDMA_CHECKS = {"rping", "write_bandwidth", "read_latency", "rdma_counters"}
+RDMA_CHECKS = {"rping", "write_bandwidth", "read_latency", "rdma_counters", "gpu_bandwidth"}
 
 Test = t.Tuple[str, str, str]  # network, host of the client, host of the server
 
@@ -37,19 +38,23 @@ def steps_of(plan: Plan) -> t.Iterator[t.List[Test]]:
         yield [(network, hosts[a], hosts[b]) for network, each in zip(distances, step) for a, b in each]
 
 
-def duration(plan: Plan, rdma_seconds: int, forks: int) -> Duration:
+def duration(plan: Plan, rdma_seconds: int, forks: int, gpu: bool = False) -> Duration:
     """What is needed always runs, other pairs until the time for it is over."""
 
     def nics(test: Test) -> t.Iterator[t.Tuple[str, str]]:
         network, *hosts = test
         return ((host, nic) for host in hosts for nic in nics_of(plan, network, host))
 
+    def lasts(test: Test) -> int:
+        network, *hosts = test
+        return PAIR_SECONDS + GPU_SECONDS * (gpu and all(gpu_of(plan, network, host) for host in hosts))
+
     number = rounds = seconds = longest = 0
     for step, tests in enumerate(steps_of(plan)):
         for together in pairs.rounds(tests, nics):
             if step >= pairs.NEEDED and seconds + longest > rdma_seconds:
                 return Duration(number, rounds, seconds)
-            takes = PAIR_SECONDS * math.ceil(len(together) / max(1, forks))
+            takes = max(map(lasts, together)) * math.ceil(len(together) / max(1, forks))
             number, rounds, seconds, longest = (
                 number + len(together),
                 rounds + 1,
@@ -60,7 +65,12 @@ def duration(plan: Plan, rdma_seconds: int, forks: int) -> Duration:
 
 
 def say_duration(
-    plan: Plan, rdma_seconds: int, forks: int, nodes: t.Sequence[str] = (), checks: t.Sequence[str] = ()
+    plan: Plan,
+    rdma_seconds: int,
+    forks: int,
+    nodes: t.Sequence[str] = (),
+    checks: t.Sequence[str] = (),
+    gpu: bool = False,
 ) -> str:
     """`144 pairs in 12 rounds, about 2 minutes`; empty where no RDMA test runs.
 
@@ -69,7 +79,7 @@ def say_duration(
     known = {host["node"] for host in plan.get("hosts", {}).values()}
     if not known or set(nodes) - known or (checks and not RDMA_CHECKS & set(checks)):
         return ""
-    found = duration(narrow.narrow_plan(plan, nodes), rdma_seconds, forks)
+    found = duration(narrow.narrow_plan(plan, nodes), rdma_seconds, forks, gpu)
     if not found.pairs:
         return ""
     minutes = round(found.seconds / 60)

@@ -1,18 +1,20 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Checks of what GPUs need of the kernel of their node, for GPUDirect RDMA and gdrcopy. Pure."""
+"""Checks of GPUs: what GPUDirect RDMA and gdrcopy need of the kernel, and what RDMA between GPUs carries. Pure."""
 
 from __future__ import annotations
 
 import re
 import typing as t
 
-from .._model.checks import Check, Expect
+from .._model.checks import Check, Expect, Place
 from .._model.plan import PVRDMA, Plan
-from .._model.probe import GpuFacts, Probe
+from .._model.probe import GpuFacts, PodFacts, Probe
 from .._model.stacks import has_rdma
-from .catalog import NO_RDMA, NODE_POD, result, skip, unproven
+from .catalog import NO_RDMA, NODE_POD, NOT_MEASURED, result, skip, unproven
+from .pods import devices_on, gpu_of
+from .traffic_checks import judge_speeds
 
 GPU_LABEL = "nvidia.com/gpu.present"
 NO_GPU = "GPU checks are off"
@@ -22,9 +24,25 @@ NO_NODE = (
     f"no node has the label {GPU_LABEL}",
     f"Let Node Feature Discovery and the GPU operator find the GPUs: kubectl get nodes -L {GPU_LABEL}.",
 )
+NOT_NEAR = "no GPU of the node is near the NIC of this network"
+NOT_OFFERED = (
+    "the node offers no nvidia.com/gpu",
+    "Let NVIDIA's device plugin offer the GPUs: see its pod on this node, and `kubectl describe node`.",
+)
+IN_USE = "The proof takes all GPUs of a node, or none. Run it again when no other pod holds one of them."
+TWO_NODES = (
+    "needs pods with GPUs on two nodes",
+    "Have a second node with GPUs on this network. With more of them raise verify_rdma_seconds: there was no time.",
+)
 PEERMEM, GDRDRV = "nvidia_peermem", "gdrdrv"
 DMA_BUF_KERNEL = (5, 12)
 OPEN_DRIVER = "Open Kernel Module"  # the other one has no DMA-BUF
+
+
+def pods_of(probe: Probe) -> t.Dict[str, PodFacts]:
+    """Those of nodes with GPUs. A second pod on a node would only say the same."""
+    labelled = {name for name, node in probe["nodes"].items() if node["labels"].get(GPU_LABEL) == "true"}
+    return {name: pod for name, pod in sorted(probe["pods"].items()) if name in labelled}
 
 
 def check_gpus(plan: Plan, probe: Probe, expect: Expect) -> t.Iterator[Check]:
@@ -32,9 +50,7 @@ def check_gpus(plan: Plan, probe: Probe, expect: Expect) -> t.Iterator[Check]:
         "gpudirect": NO_GPU if not expect.gpu else "" if has_rdma(plan) else NO_RDMA,
         "gdrcopy": NO_GPU if not expect.gpu else "" if expect.gdrcopy else NO_GDRCOPY,
     }
-    labelled = {name for name, node in probe["nodes"].items() if node["labels"].get(GPU_LABEL) == "true"}
-    # A second pod on a node would only say the same.
-    pods = {name: pod for name, pod in sorted(probe["pods"].items()) if name in labelled}
+    pods = pods_of(probe)
     for check, reason in reasons.items():
         if reason:
             yield skip(check, reason)
@@ -50,6 +66,38 @@ def check_gpus(plan: Plan, probe: Probe, expect: Expect) -> t.Iterator[Check]:
                 continue
             good, expected, seen = gdrcopy_seen(facts) if check == "gdrcopy" else gpudirect_seen(facts, expect.gpu_rdma)
             yield result(check, good, expected, seen if facts["kernel"] else error or "no output", node=node)
+
+
+def check_gpu_bandwidth(plan: Plan, probe: Probe, expect: Expect) -> t.Iterator[Check]:
+    check = "gpu_bandwidth"
+    pods = pods_of(probe)
+    if not expect.gpu or not has_rdma(plan):
+        yield skip(check, NO_RDMA if expect.gpu else NO_GPU)
+    elif not pods:
+        yield unproven(check, *NO_NODE)
+    elif not plan["networks"]:
+        yield unproven(check, *NOT_MEASURED)
+    else:
+        for network in [each["name"] for each in plan["networks"] if each["rdma"]]:
+            tests = [test for test in probe["traffic"] if (test["network"], test["check"]) == (network, check)]
+            yield from judge_speeds(check, plan, probe, devices_on(probe["pods"], network), tests, expect)
+            tested = {node for test in tests for node in (test["from"], test["to"])}
+            for node in [node for node, pod in pods.items() if network in pod["networks"] and node not in tested]:
+                yield untested(plan, pods[node], {"node": node, "network": network})
+
+
+def untested(plan: Plan, pod: PodFacts, where: Place) -> Check:
+    """Why nothing was measured between the GPUs of a node and others."""
+    check = "gpu_bandwidth"
+    if pod["state"] != "running":
+        return unproven(check, *NODE_POD, **where)
+    if is_paravirtual(plan, pod["host"]):
+        return skip(check, NO_PVRDMA, **where)
+    if gpu_of(plan, where["network"], pod["host"]) is None:
+        return skip(check, NOT_NEAR, **where)
+    if pod.get("gpus_refused"):
+        return unproven(check, f"the node did not give its GPUs: {pod['gpus_refused']}", IN_USE, **where)
+    return unproven(check, *(TWO_NODES if pod.get("gpus") else NOT_OFFERED), **where)
 
 
 def is_paravirtual(plan: Plan, host: str) -> bool:

@@ -12,11 +12,11 @@ from .._model.checks import Check
 from .attribution import attribute
 from .catalog import CHECK_TYPES, FAILED, PASSED
 
-TESTS = ("ping", "full_size", "rping", "write_bandwidth", "read_latency")
+TESTS = ("ping", "full_size", "rping", "write_bandwidth", "read_latency", "gpu_bandwidth")
 # A ping's answer comes back on the other direction; RDMA tests are tried in each.
-ONE_WAY = ("rping", "write_bandwidth", "read_latency")
-MORE_IS_BETTER = ("rping", "write_bandwidth")
-MEASURED = ("write_bandwidth", "read_latency")  # worth their place in a terminal
+ONE_WAY = ("rping", "write_bandwidth", "read_latency", "gpu_bandwidth")
+MORE_IS_BETTER = ("rping", "write_bandwidth", "gpu_bandwidth")
+MEASURED = ("write_bandwidth", "read_latency", "gpu_bandwidth")  # worth their place in a terminal
 FEW = 5  # worst pairs that stand for a matrix that is too wide
 
 

@@ -390,7 +390,7 @@ def read_perftest(text: str, column: str) -> Figure:
 def read_traffic(check: str, text: str) -> Figure:
     if check == "rping":
         return read_rping(text)
-    return read_perftest(text, "BW average" if check == "write_bandwidth" else "t_typical")
+    return read_perftest(text, "t_typical" if check == "read_latency" else "BW average")
 
 
 def read_sent(check: str, text: str) -> Sent:

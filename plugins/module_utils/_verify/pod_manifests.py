@@ -16,10 +16,13 @@ from .._model.plan import Plan
 from .._model.probe import Attached, NodeFacts
 from .._model.stacks import NETWORKS, OWN_DEVICES, host_nic
 from .catalog import NO_NODE
-from .pods import LABEL, Options, Target, resource_name, targets
+from .pods import LABEL, Options, Target, gpu_of, resource_name, targets
 
 PSA = "pod-security.kubernetes.io/enforce"
 # A container in one of these states does not get out of it while we wait; a first failed pull may.
+GPUS = "nvidia.com/gpu"  # of NVIDIA's device plugin
+# How a kubelet, or a quota, refuses a pod what its node offers: other pods hold it, or its parts are too far apart.
+NOT_GIVEN = re.compile(r"^(OutOf|UnexpectedAdmissionError|TopologyAffinityError|the API server refused)")
 API_AWAY = re.compile("dial tcp .*connection refused")  # passes when the API server has restarted
 SANDBOX_FAILURES = 3  # the kubelet tries again by itself: one failure may pass, three will not
 
@@ -79,17 +82,30 @@ def awaited_resources(plan: Plan, nodes: t.Mapping[str, ApiObject]) -> t.List[t.
     return sorted((node, resource) for node, resource in wanted if not allocatable(nodes[node], resource))
 
 
+def gpus_for(target: Target, plan: Plan, node: ApiObject, options: Options) -> int:
+    """How many GPUs a pod asks for: all of its node, since fewer may not have those that are near the NICs."""
+    wanted = options.gpu and options.asks("gpu_bandwidth") and not target.second
+    rdma = [n["name"] for n in plan["networks"] if n["name"] in target.networks and resource_name(plan, n)]
+    near = wanted and any(gpu_of(plan, network, target.host) is not None for network in rdma)
+    return allocatable(node, GPUS) if near else 0
+
+
 # Pods
 
 
-def pod_manifest(target: Target, plan: Plan, node: ApiObject, options: Options) -> Manifest:
-    """One pod a node, with a container as uid 0, one as uid 1000, and one with the RDMA devices if the plan has any."""
+def pod_manifest(target: Target, plan: Plan, node: ApiObject, options: Options, gpus: int = 0) -> Manifest:
+    """One pod a node, with a container as uid 0, one as uid 1000, and one with the RDMA devices if the plan has any.
+
+    That one holds the GPUs too.
+    """
     networks = {network["name"]: network for network in plan["networks"]}
     attached = ",".join(f"{networks[name]['namespace']}/{name}" for name in target.networks)
     wanted = sorted({resource_name(plan, networks[name]) for name in target.networks} - {""})
     own = [networks[name] for name in target.networks if networks[name].get("cni") in OWN_DEVICES]
     taken = [resource_name(plan, network) for network in own]  # each takes one
     held = {name: max(1, taken.count(name)) for name in wanted if allocatable(node, name) > 0}
+    if gpus:
+        held[GPUS] = gpus
     privileged = host_nic(plan, target.host) is not None
     image, lifetime = options.image_for(plan), options.lifetime(bool(wanted) or privileged)
     return {

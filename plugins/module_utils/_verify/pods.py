@@ -10,7 +10,7 @@ import typing as t
 
 from .._host.ipu_operator import MANAGER, PROXY
 from .._model.observation import ADVERTISED
-from .._model.plan import IpuOperatorRelease, Plan, PlannedNetwork
+from .._model.plan import PVRDMA, IpuOperatorRelease, Plan, PlannedNetwork
 from .._model.probe import PodFacts, PodLink
 from .._model.settings import IpuRelease
 from .._model.stacks import has_rdma
@@ -42,6 +42,8 @@ class Options(t.NamedTuple):
     own_namespace: bool = True  # or `namespace` is there already, with the account of the pods
     across_rails: bool = False  # whether networks are asked for from each other
     checks: t.Sequence[str] = ()  # names of those that the facts are for; empty: of all
+    gpu: bool = False  # whether pods hold the GPUs of their nodes
+    gpu_rdma: str = "dma-buf"  # or peermem: how GPUDirect RDMA is planned
 
     def asks(self, *checks: str) -> bool:
         """Whether facts are needed for one of these checks."""
@@ -146,6 +148,23 @@ def nics_of(plan: Plan, network: str, host: str) -> t.List[str]:
     """The NICs that carry a network's traffic on a host: VLANs on one NIC share it."""
     link = plan["hosts"][host]["links"][network]
     return link["rdma_netdevs"] or [link["netdev"]]
+
+
+def gpu_of(plan: Plan, network: str, host: str) -> t.Optional[str]:
+    """PCI address of the GPU nearest to a network's NIC on a host; empty: not known, None: no GPU is near it."""
+    gpus = plan["hosts"][host].get("gpus", [])
+    if plan["hosts"][host]["links"][network].get("driver") == PVRDMA:
+        return None
+    return next((gpu["pci"] for gpu in gpus if network in gpu["networks"]), None) if gpus else ""
+
+
+def gpu_options(plan: Plan, pod: PodFacts, network: str, way: str) -> t.List[str]:
+    """Options of ib_write_bw for the memory of the nearest GPU; empty where the pod has none."""
+    gpu = gpu_of(plan, network, pod["host"]) if pod.get("gpus") else None
+    if gpu is None:
+        return []
+    chosen = f"--use_cuda_bus_id={gpu}" if gpu else "--use_cuda=0"
+    return [chosen, *(["--use_cuda_dmabuf"] if way == "dma-buf" else [])]  # perftest takes them in this order only
 
 
 def controllers_of(plan: Plan, host: str) -> t.List[t.Tuple[str, int]]:

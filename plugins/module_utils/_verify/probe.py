@@ -43,9 +43,14 @@ ATTEMPTS = 5  # of an RDMA test that fails at once
 HOST_TRAFFIC_SECONDS = 300
 GATEWAY_SECONDS = 4  # until the pings of one that does not answer have ended
 FIRST_PORT, PORTS = 18515, 4096  # perftest's usual port, and how many there are from it on
-TRAFFIC_TOOLS = {"rping": "rping", "write_bandwidth": "ib_write_bw", "read_latency": "ib_read_lat"}  # by check
+TRAFFIC_TOOLS = {  # by check
+    "rping": "rping",
+    "write_bandwidth": "ib_write_bw",
+    "read_latency": "ib_read_lat",
+    "gpu_bandwidth": "ib_write_bw",
+}
 HOST_TRAFFIC_TOOL = "gc-hosttraffictest"
-RDMA_TOOLS = (*TRAFFIC_TOOLS.values(), HOST_TRAFFIC_TOOL)
+RDMA_TOOLS = ("rping", "ib_write_bw", "ib_read_lat", HOST_TRAFFIC_TOOL)
 
 
 class Run(t.NamedTuple):
@@ -221,7 +226,7 @@ def webhook(run: Run) -> Answer:
 def start_pods(run: Run, nodes: Nodes) -> Pods:
     """Create the pods and wait for them."""
     pods: Pods = {}
-    manifests = {}
+    chosen: t.Dict[str, pod_data.Target] = {}
     for target in [*pod_data.targets(run.plan), *pod_data.second_targets(run.plan)]:
         fault = objects.node_fault(nodes.get(target.node))
         pods[target.key] = {
@@ -232,13 +237,33 @@ def start_pods(run: Run, nodes: Nodes) -> Pods:
             "reason": fault,
         }
         if not fault:
-            manifests[target.key] = objects.pod_manifest(target, run.plan, nodes[target.node], run.options)
-    refusals = run.pool.map(lambda body: create_pod(run, body), manifests.values())
-    for key, refused in zip(manifests, refusals):
-        if refused:
-            pods[key]["state"], pods[key]["reason"] = "failed", refused
-    wait_for_pods(run, pods)
+            chosen[target.key] = target
+            pods[target.key]["gpus"] = objects.gpus_for(target, run.plan, nodes[target.node], run.options)
+    create_pods(run, nodes, chosen, pods)
+    refused = {key: target for key, target in chosen.items() if gpus_refused(pods[key])}
+    if refused:  # all else can be proved without GPUs
+        list(run.pool.map(lambda key: run.cluster.delete(run.path(f"pods/{pods[key]['pod']}")), refused))
+        for pod in map(pods.__getitem__, refused):
+            pod["gpus_refused"], pod["gpus"] = pod["reason"], 0
+            pod["state"], pod["reason"] = "waiting", ""
+        create_pods(run, nodes, refused, pods)
     return pods
+
+
+def gpus_refused(pod: PodFacts) -> bool:
+    return bool(pod.get("gpus") and pod["state"] == "failed" and objects.NOT_GIVEN.search(pod["reason"]))
+
+
+def create_pods(run: Run, nodes: Nodes, chosen: t.Mapping[str, pod_data.Target], pods: Pods) -> None:
+    def create_one(key: str) -> str:
+        target = chosen[key]
+        node, gpus = nodes[target.node], pods[key].get("gpus", 0)
+        return create_pod(run, objects.pod_manifest(target, run.plan, node, run.options, gpus))
+
+    for key, refusal_text in zip(chosen, run.pool.map(create_one, chosen)):
+        if refusal_text:
+            pods[key]["state"], pods[key]["reason"] = "failed", refusal_text
+    wait_for_pods(run, pods)
 
 
 def create_pod(run: Run, body: Object) -> str:
@@ -365,6 +390,8 @@ class PairTest(t.NamedTuple):
     port: int
     client_device: str  # RDMA device of the network in the pod; empty: not known
     server_device: str
+    client_gpu: t.Sequence[str] = ()  # options for the memory of its GPU; empty: it has none
+    server_gpu: t.Sequence[str] = ()
 
 
 def pair_tests(run: Run, pods: Pods) -> t.Iterator[t.List[PairTest]]:
@@ -373,14 +400,16 @@ def pair_tests(run: Run, pods: Pods) -> t.Iterator[t.List[PairTest]]:
     for network in sorted(pod_data.rdma_networks(run.plan)):
         ends, devices = pod_data.ends(pods, network), pod_data.devices_on(pods, network)
         names = {node: devices[node].name if node in devices else "" for node in ends}
-        networks[network] = (ends, names, pairs.by_distance(sorted(ends)))
+        way = run.options.gpu_rdma
+        gpus = {node: pod_data.gpu_options(run.plan, pods[node], network, way) for node in ends}
+        networks[network] = (ends, names, gpus, pairs.by_distance(sorted(ends)))
     # perftest listens on all addresses of the pod: tests at the same time need ports of their own.
     ports = itertools.cycle(range(FIRST_PORT, FIRST_PORT + PORTS))
     while True:
         step: t.List[PairTest] = []
-        for network, (ends, names, distances) in networks.items():
+        for network, (ends, names, gpus, distances) in networks.items():
             for a, b in next(distances, []):
-                step.append(PairTest(network, ends[a], ends[b], next(ports), names[a], names[b]))
+                step.append(PairTest(network, ends[a], ends[b], next(ports), names[a], names[b], gpus[a], gpus[b]))
         if not step:
             return
         yield step
@@ -422,6 +451,8 @@ def measure_pair(run: Run, pods: Pods, job: PairTest) -> t.List[Traffic]:
     results: t.List[Traffic] = []
     blocked = False
     for check, tool in TRAFFIC_TOOLS.items():
+        if check == "gpu_bandwidth" and not (job.client_gpu and job.server_gpu):
+            continue
         test: Traffic = {
             "network": job.network,
             "from": job.client.node,
@@ -472,10 +503,13 @@ def run_both(run: Run, check: str, job: PairTest) -> t.Tuple[Answers, Answers]:
     limit = seconds + 10
     port, pod = str(job.port), job.server.pod
     about = [check, job.server.address, job.client.address, port, str(seconds)]
+    gpu = check == "gpu_bandwidth"
+    serve = ["serve", *about, job.server_device, *(job.server_gpu if gpu else ())]
+    ask = ["ask", *about, job.client_device, *(job.client_gpu if gpu else ())]
     with ThreadPoolExecutor(1) as one:
-        waiting = one.submit(run_in, run, pod, "rdma", ["serve", *about, job.server_device], limit)
+        waiting = one.submit(run_in, run, pod, "rdma", serve, limit)
         run_in(run, pod, "rdma", ["listening", port, str(max(2, seconds // 15))], seconds)
-        client = run_in(run, job.client.pod, "rdma", ["ask", *about, job.client_device], limit)
+        client = run_in(run, job.client.pod, "rdma", ask, limit)
         asked = parsers.sections(client.text)
         asked.setdefault("client", parsers.Answer(1, client.error))
         if asked["client"].rc != 0:

@@ -22,6 +22,9 @@ LEAST_SHARE = 0.8
 CEILING_US = 20.0
 OTHERS = 3  # pairs that make a median
 
+# What the site expects, by check: a field of Expect, and with verify_ before it a variable.
+LIMITS = {"write_bandwidth": "rdma_bandwidth", "read_latency": "rdma_latency", "gpu_bandwidth": "gpu_bandwidth"}
+
 
 class Tolerance(t.NamedTuple):
     """How far from the median of the others a figure may be."""
@@ -104,15 +107,15 @@ def check_speeds(
     soft = [test["from"] in software or test["to"] in software for test in tests]
     for test, is_soft in zip(tests, soft):
         lines.append(None if is_soft else line_of(plan, pods, test))
-    bandwidth = bool(tests) and tests[0]["check"] == "write_bandwidth"
+    kind = tests[0]["check"] if tests else "read_latency"
+    bandwidth = kind != "read_latency"
     # Bandwidth is compared among pairs of one line: that of a narrow PCIe loses another share than that of a port.
     keys = [line.gbps if bandwidth and line else 0.0 for line in lines]
     figures: t.Dict[float, t.List[float]] = {}
     for test, key in zip(tests, keys):
         figures.setdefault(key, []).append(test["value"] or 0.0)
     others = {key: Others(mine) for key, mine in figures.items()}
-    option = "rdma_bandwidth" if bandwidth else "rdma_latency"
-    fixed = read_limit(option, getattr(expect, option))
+    fixed = read_limit(LIMITS[kind], getattr(expect, LIMITS[kind]))
     for test, line, is_soft, key in zip(tests, lines, soft, keys):
         value = test["value"] or 0.0
         if fixed is not None:
@@ -158,8 +161,7 @@ def _check(test: Traffic, conditions: t.Sequence[Condition], why_not: str) -> Ch
     where: Place = {"network": test["network"], "pair": (test["from"], test["to"])}
     seen, value, unit = f"{test['value']:g} {test['unit']}", test["value"], test["unit"]
     if not conditions:
-        option = "verify_rdma_bandwidth" if test["check"] == "write_bandwidth" else "verify_rdma_latency"
-        missing = f"Set {option}: auto, or what this site expects."
+        missing = f"Set verify_{LIMITS[test['check']]}: auto, or what this site expects."
         return unproven(test["check"], f"{seen}: {why_not}", missing, value=value, unit=unit, **where)
     bad = [condition.text for condition in conditions if not condition.good]
     expected = "; ".join(bad or [condition.text for condition in conditions])

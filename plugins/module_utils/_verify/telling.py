@@ -20,6 +20,20 @@ NOISE = re.compile(rf"{HARMLESS}|warning|^ERRNO:|^Completion with error at", re.
 ERRNO = re.compile(r"^\s*ERRNO: (.+?)\.?\s*$", re.MULTILINE)  # what the kernel said to the first complaint
 # Older releases of perftest give the number alone.
 STATUS = re.compile(r"(Failed status )(\d+)\b")
+# Of GPUs perftest says the reason on standard output, or after the step that failed because of it.
+CUDA = re.compile(
+    r"Unsupported memory type|DMA-BUF is not supported|does not support DMA-BUF|that support CUDA|No such device ID"
+    r"|dlerror: libcuda|\bcu[A-Z]\w+(\(\d*\))? (returned |failed|error=)"
+)
+CUDA_ERROR = re.compile(r"(?:returned|error[=:]) ?(\d+)")
+CUDA_ERRORS = {
+    "2": "out of memory",
+    "100": "no GPU is there",
+    "101": "the pod has no such GPU",
+    "801": "not supported",
+    "802": "the system is not ready: does the fabric manager run?",
+    "803": "the image's libcuda does not fit the driver",
+}
 STATUSES = {
     "4": "local protection error",
     "5": "flushed after another error",
@@ -35,6 +49,11 @@ def telling_line(text: str) -> str:
     """The first complaint, with its errno or the meaning of its number; without any the last line."""
     lines = [line.strip() for line in text.splitlines() if line.strip(" \t-*")]
     useful = [line for line in lines if not NOISE.search(line)]
+    of_gpu = next((line for line in lines if CUDA.search(line)), "")
+    if of_gpu:
+        number = CUDA_ERROR.search(of_gpu)
+        meaning = CUDA_ERRORS.get(number.group(1), "") if number else ""
+        return f"{of_gpu} ({meaning})" if meaning else of_gpu
     found = next((number for number, line in enumerate(useful) if COMPLAINT.search(line)), None)
     if found is None:
         return (useful or lines or ["no output"])[-1]

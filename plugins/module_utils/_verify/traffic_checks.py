@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 import typing as t
 
 from .._model.checks import Check, Expect, Place
@@ -30,6 +31,8 @@ from .counter_checks import check_counters
 from .pods import Device, addresses_of, devices_on, has_one_address
 from .speed_checks import check_speeds
 
+# Perftest by its age; DMA-BUF may be what it was built without.
+NO_CUDA = re.compile(r"Unsupported memory type|unrecognized option '--use_cuda")
 RPINGS = 10  # as many as pod.sh asks for
 SPEEDS = ("rping", "write_bandwidth", "read_latency")
 RDMA_TESTS = (*SPEEDS, "rdma_counters")
@@ -111,7 +114,7 @@ def check_traffic(plan: Plan, probe: Probe, expect: Expect) -> t.Iterator[Check]
         devices = devices_on(probe["pods"], network["name"])
         for kind in SPEEDS:
             mine = [test for test in seen if test["check"] == kind]
-            yield from name_suspects(kind, [*speed_checks(plan, probe, devices, mine, expect)])
+            yield from judge_speeds(kind, plan, probe, devices, mine, expect)
         pairs: t.Dict[t.Tuple[str, str], t.List[Traffic]] = {}
         for test in seen:
             pairs.setdefault((test["from"], test["to"]), []).append(test)
@@ -120,6 +123,18 @@ def check_traffic(plan: Plan, probe: Probe, expect: Expect) -> t.Iterator[Check]
         yield skip("rping", NO_RDMA_CM)
         yield from (unproven(check, *NOT_MEASURED) for check in RDMA_TESTS if check != "rping")
     yield from host_traffic_checks(plan, probe, expect)
+
+
+def judge_speeds(
+    kind: str,
+    plan: Plan,
+    probe: Probe,
+    devices: t.Mapping[str, Device],
+    tests: t.Sequence[Traffic],
+    expect: Expect,
+) -> t.Iterator[Check]:
+    """Tests of one kind on one network, with what each failure points to."""
+    yield from name_suspects(kind, [*speed_checks(plan, probe, devices, tests, expect)])
 
 
 def speed_checks(
@@ -143,6 +158,9 @@ def failure(test: Traffic, image: str) -> t.Optional[Check]:
         return unproven(check, f"{test['tool']} is not in the image {image}", need_image("rping and perftest"), **where)
     if test["blocked"]:
         return unproven(check, "rping failed between these pods", "Let rping pass between these pods first.", **where)
+    if NO_CUDA.search(test["seen"]):
+        tool = "perftest built with CUDA and DMA-BUF"
+        return unproven(check, f"ib_write_bw of the image {image} has no CUDA", need_image(tool), **where)
     if test["rc"] != 0 or test["value"] is None:
         return result(check, False, f"{RPINGS} pings" if check == "rping" else "a figure", test["seen"], **where)
     return None
@@ -161,7 +179,9 @@ def name_suspects(kind: str, checks: t.List[Check]) -> t.Iterator[Check]:
     for check in checks:
         if check.status == FAILED and len(checks) > 1:
             suspect = blame.of(check.pair)
-            next_step = check.next if kind == "rping" else NEXT_STEPS[suspect.partition(" ")[0]]
+            next_step = (
+                NEXT_STEPS[suspect.partition(" ")[0]] if kind in ("write_bandwidth", "read_latency") else check.next
+            )
             yield check._replace(seen=f"{check.seen} ({suspect})", next=next_step)
         else:
             yield check

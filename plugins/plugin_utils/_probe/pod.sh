@@ -134,7 +134,8 @@ gateways() {
     done
 }
 
-# serve and ask CHECK SERVER CLIENT PORT SECONDS DEVICE: the two ends of an RDMA test, by the addresses of both pods.
+# serve and ask CHECK SERVER CLIENT PORT SECONDS DEVICE [OPTION...]: the two ends of an RDMA test, by the addresses of both
+# pods. The options are ib_write_bw's for a GPU.
 # rdma_cm picks the device and the GID from the addresses, so no index is hard-coded. Without a device's name perftest
 # first looks at the node's first device, and fails if that one's port is down.
 serve() {
@@ -168,14 +169,15 @@ listening() {
     done
 }
 
-# measure END CHECK SERVER CLIENT PORT SECONDS DEVICE
+# measure END CHECK SERVER CLIENT PORT SECONDS DEVICE [OPTION...]
 measure() {
     end_is=$1 check=$2 server=$3 client=$4 port=$5 seconds=$6 device=$7
+    shift 7
     case $check-$end_is in
     rping-serve) set -- rping -s -a "$server" -p "$port" -C 10 ;;
     rping-ask) set -- rping -c -a "$server" -p "$port" -I "$client" -C 10 -v -V ;;
     # A fixed time: the tool's fixed number of writes takes milliseconds on a fast NIC, and minutes on a slow one.
-    write_bandwidth-*) set -- ib_write_bw -R -F -p "$port" -D 4 --report_gbits ;;
+    write_bandwidth-* | gpu_bandwidth-*) set -- ib_write_bw -R -F -p "$port" -D 4 --report_gbits "$@" ;;
     read_latency-*) set -- ib_read_lat -R -F -p "$port" ;;
     esac
     if [ "$check" != rping ]; then

@@ -103,7 +103,8 @@ def test_make_try_shows_a_plan_and_a_proof(tmp_path):
     assert done.code == 0, done.text
     report = done.read("artifacts/recorded/report.json")
     failed = [check for check in report["checks"] if check["status"] in ("failed", "unproven")]
-    assert {(check["check"], check["network"]) for check in failed} == {("write_bandwidth", "rail-2")}
+    found = {(check["check"], check["network"]) for check in failed}
+    assert found == {("write_bandwidth", "rail-2"), ("gpu_bandwidth", "rail-2")}
     assert all("gpu11" in check["pair"] for check in failed)
     assert "failed: " in done.said
     assert (folder / "report.html").is_file()

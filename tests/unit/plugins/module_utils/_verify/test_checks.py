@@ -119,6 +119,7 @@ def pod(node: str) -> Facts:
     return {
         "host": node,
         "pod": f"probe-{node}",
+        "gpus": 8,
         "networks": ["rdma-net"],
         "state": "running",
         "reason": "",
@@ -249,6 +250,7 @@ def probe() -> Facts:
             traffic("rping", "rping", 10.0, "pings", messages=10, size=64),
             traffic("write_bandwidth", "ib_write_bw", 97.8, "Gb/s", messages=746000, size=65536),
             traffic("read_latency", "ib_read_lat", 2.96, "us", messages=1000, size=2),
+            traffic("gpu_bandwidth", "ib_write_bw", 96.4, "Gb/s", messages=736000, size=65536),
         ],
         "host_traffic": [{"node": "cp1", "missing": False, "rc": 0, "seen": "", "value": 23.4, "unit": "Gb/s"}],
         "webhook": {"passed": True, "seen": "accepted"},
@@ -271,6 +273,7 @@ EXPECT = Expect(
     ipu_partition="p1",
     gpu=True,
     gpu_rdma="peermem",
+    gpu_bandwidth="90",
     gdrcopy=True,
     rail_isolation="expect",
 )
@@ -333,6 +336,9 @@ VIPU = {"host": "10.5.0.20", "port": 8090}
 SERVED = "10.5.0.20:8090:vipu-ctrl=vctl"
 OTHER_LABEL = "head1:8090:vipu-ctrl=head1; no controller has vipu-ctrl=vctl; no node has vipu-ctrl=head1"
 ADDRESS = "pods/w1/root/links/net1/addresses/0/address"
+NO_FIGURE = {**probe()["traffic"][3], "rc": 1, "value": None}
+NO_DMA_BUF = {**NO_FIGURE, "seen": "client: DMA-BUF is not supported on this GPU; server: waited for the client"}
+NO_CUDA = {**NO_FIGURE, "seen": "client: Unsupported memory type; server: Unsupported memory type; tried 5 times"}
 
 
 @pytest.mark.parametrize(
@@ -450,13 +456,16 @@ ADDRESS = "pods/w1/root/links/net1/addresses/0/address"
         ("pods/w1/rdma", NO_RDMA_EXEC, dict.fromkeys(DEVICE_CHECKS, "failed"), "exec failed: no"),
         ("pods/w1/rdma/gids", [], {"gid": "failed"}, "no GID of this address"),
         ("pods/w1/rdma/gids/1/type", "IB/RoCE v1", {"gid": "failed"}, "only as IB/RoCE v1"),
-        ("traffic", [], dict.fromkeys(RDMA_TESTS, "unproven"), "two nodes"),
+        ("traffic", [], dict.fromkeys([*RDMA_TESTS, "gpu_bandwidth"], "unproven"), "two nodes"),
         ("traffic/0/missing", True, {"rping": "unproven"}, "rping is not in the image tools"),
         ("traffic/0/value", 4.0, {"rping": "failed"}, "4 pings"),
         ("traffic/1/value", 40.0, {"write_bandwidth": "failed"}, "40 Gb/s"),
         ("traffic/1/value", None, {"write_bandwidth": "failed"}, ""),
         ("traffic/2/value", 9.5, {"read_latency": "failed"}, "9.5 us"),
         ("traffic/2/rc", 1, {"read_latency": "failed"}, ""),
+        ("traffic/3/value", 61.2, {"gpu_bandwidth": "failed"}, "61.2 Gb/s"),
+        ("traffic/3", NO_DMA_BUF, {"gpu_bandwidth": "failed"}, "client: DMA-BUF is not supported on this GPU"),
+        ("traffic/3", NO_CUDA, {"gpu_bandwidth": "unproven"}, "ib_write_bw of the image tools has no CUDA"),
         ("host_traffic", [], {"host_traffic": "unproven"}, "no IPU node"),
         ("host_traffic/0/value", 12.0, {"host_traffic": "failed"}, "12.0 Gb/s"),
         ("host_traffic/0/missing", True, {"host_traffic": "unproven"}, "gc-hosttraffictest is not in the image"),
@@ -728,7 +737,7 @@ def test_a_pod_that_does_not_start_leaves_unproven_what_it_would_have_shown() ->
     assert next(check.seen for check in checks if check.check == "pod") == "ImagePullBackOff, img: not found"
     assert by_status(checks, "unproven") == {
         "dns", *PER_POD, "gateway", "memlock_root", "memlock_user", "rdma_link", "link_layer", "rdma_files", "gid",
-        "gpudirect", "gdrcopy",
+        "gpudirect", "gdrcopy", "gpu_bandwidth",
     }  # fmt: skip
 
 
@@ -748,7 +757,7 @@ def test_without_rdma_hardware_checks_are_skipped_and_never_passed() -> None:
         del each["rdma"]
     checks = check_fabric(planned, facts, EXPECT)
     rdma = {name for name, kind in CHECK_TYPES.items() if kind.area == "rdma"}
-    assert by_status(checks, "skipped") == {*rdma, "gpudirect"}
+    assert by_status(checks, "skipped") == {*rdma, "gpudirect", "gpu_bandwidth"}
     assert not by_status(checks, "failed")
     assert {check.seen for check in checks if check.status == "skipped"} == {"planned without RDMA"}
 

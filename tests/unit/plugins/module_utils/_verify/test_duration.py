@@ -5,7 +5,12 @@ from __future__ import annotations
 import typing as t
 
 import pytest
-from ansible_collections.ipu.fabric.plugins.module_utils._verify.duration import PAIR_SECONDS, duration, say_duration
+from ansible_collections.ipu.fabric.plugins.module_utils._verify.duration import (
+    GPU_SECONDS,
+    PAIR_SECONDS,
+    duration,
+    say_duration,
+)
 from ansible_collections.ipu.fabric.plugins.module_utils._verify.pairs import by_distance, rounds
 
 
@@ -47,6 +52,16 @@ def test_a_large_site_takes_what_is_needed_or_the_time_that_it_has() -> None:
     more = duration(plan(200, 8), 3600, 2000)
     assert needed.pairs < more.pairs < 200 * 199 * 8
     assert 3600 - PAIR_SECONDS < more.seconds <= 3600
+
+
+def test_gpus_are_tested_too() -> None:
+    planned = plan(3, 1)
+    seconds = [duration(planned, 3600, 32, gpu).seconds for gpu in (False, True)]
+    assert seconds[1] == seconds[0]
+    for host in planned["hosts"].values():
+        host["gpus"] = [{"pci": "0000:17:00.0", "model": "", "networks": ["rail0"]}]
+    seconds = [duration(planned, 3600, 32, gpu).seconds for gpu in (False, True)]
+    assert seconds[1] == seconds[0] * (PAIR_SECONDS + GPU_SECONDS) / PAIR_SECONDS
 
 
 def test_two_pods_on_one_host_are_a_pair() -> None:

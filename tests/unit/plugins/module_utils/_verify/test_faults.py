@@ -334,6 +334,7 @@ FAULTS: t.Dict[str, Fault] = {
         probe={"pods/w1/root/gpu/modules": ["nvidia", "gdrdrv"]}
     ),
     "gdrdrv is not loaded": Fault(probe={"pods/w1/root/gpu/modules": ["nvidia", "nvidia_peermem"]}),
+    "the way from NIC to GPU is slow, or has no DMA-BUF": Fault(probe={"traffic/3": fabrics.NO_DMA_BUF}),
     "an IPU host's path to its IPUs is slow": Fault(probe={"host_traffic/0/value": 3.0}),
     "the site asks for another pod network than the cluster has": Fault(
         hosts={"cp1/host/cluster": sites.running()}, settings={"cni": "flannel"}

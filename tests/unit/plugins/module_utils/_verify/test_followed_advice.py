@@ -45,7 +45,7 @@ CURES: t.Dict[str, t.Tuple[str, ...]] = {
     "modprobe -a ib_uverbs ib_umad rdma_ucm": ("nodes/*/allocatable/*", "pods/*/rdma/classes"),
     "modprobe -a ib_uverbs rdma_ucm": ("pods/*/rdma/files",),
     # By the playbook that is run with it.
-    "gpu_operator_rdma: true": ("pods/*/root/gpu/modules",),
+    "gpu_operator_rdma: true": ("pods/*/root/gpu/modules", "traffic/3"),  # without DMA-BUF nvidia_peermem serves
     "gpu_operator_gdrcopy: true": ("pods/*/root/gpu/modules",),
     "modprobe nvidia_peermem": ("pods/*/root/gpu/modules",),
     "modprobe gdrdrv": ("pods/*/root/gpu/modules",),
@@ -123,6 +123,7 @@ RENAMED = of("a network was renamed, and its former pool is still there")
 LOST = {"pods/w1/network_status": None, "pods/w1/root/links": {}}
 EXCLUSIVE = {**LOST, "exclusive_cilium": "ConfigMap kube-system/cilium-config"}
 NO_MODULES = {"nodes/w1/allocatable/rdma-net/count": 0, "pods/w1/rdma/classes": ["infiniband/mlx5_0"]}
+NO_DMA_BUF = of("the way from NIC to GPU is slow, or has no DMA-BUF")
 GATEWAY = of("the gateway of a rail does not answer")
 PAIRS = [("cp1", "w1"), ("w1", "cp1"), ("cp1", "w2")]
 SLOW_ALL = {"traffic": [{**fabrics.probe()["traffic"][1], "from": a, "to": b, "value": 50.0} for a, b in PAIRS[:2]]}
@@ -284,6 +285,10 @@ ROWS = [
     Row("gpudirect", CLOSED, "NVIDIA's open modules", expect={"gpu_rdma": "dma-buf", "gdrcopy": False}),
     Row("gdrcopy", NO_GDRDRV, "gpu_operator_gdrcopy: true"),
     Row("gdrcopy", NO_GDRDRV, "modprobe gdrdrv"),
+    Row("gpu_bandwidth", NO_DMA_BUF, "gpu_operator_rdma: true"),
+    Row("gpu_bandwidth", {"traffic/3/value": 61.2}, "`nvidia-smi topo -m` should say PIX or PXB, and ACS be off"),
+    Row("gpu_bandwidth", {"traffic/3": fabrics.NO_CUDA}, "verify_rdma_image"),
+    Row("gpu_bandwidth", {**unproven.NO_GPU_TEST, **unproven.NOT_GIVEN}, "when no other pod holds one of them"),
 ]
 # What a site expects instead: the fault stays, and the check passes.
 LOWERED = [
@@ -297,6 +302,7 @@ LOWERED = [
     Row("write_bandwidth", {"traffic/1/value": 40.0}, "verify_rdma_bandwidth", expect={"rdma_bandwidth": "40"}),
     Row("write_bandwidth", SLOW_ALL, "verify_rdma_bandwidth", expect={"rdma_bandwidth": "50"}),
     Row("read_latency", {"traffic/2/value": 9.5}, "verify_rdma_latency", expect={"rdma_latency": "10"}),
+    Row("gpu_bandwidth", {"traffic/3/value": 61.2}, "verify_gpu_bandwidth", expect={"gpu_bandwidth": "60"}),
     Row("host_traffic", {"host_traffic/0/value": 12.0}, "verify_host_traffic", expect={"host_traffic": 12}),
 ]
 

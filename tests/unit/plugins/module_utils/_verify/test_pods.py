@@ -45,6 +45,52 @@ def test_a_control_plane_without_work_or_nic_is_left_alone() -> None:
     assert found == [("w1", ("a", "b")), ("w2", ("b",))]
 
 
+GPUS = [{"pci": f"0000:{bus}:00.0", "model": "", "networks": near} for bus, near in (("17", ["b"]), ("81", ["a"]))]
+
+
+@pytest.mark.parametrize(
+    ("gpus", "driver", "expected"),
+    [
+        ([], "mlx5_core", ["--use_cuda=0", "--use_cuda_dmabuf"]),
+        (GPUS, "mlx5_core", ["--use_cuda_bus_id=0000:81:00.0", "--use_cuda_dmabuf"]),
+        (GPUS[:1], "mlx5_core", []),  # none is near
+        (GPUS, "vmw_pvrdma", []),
+    ],
+)
+def test_a_nic_is_tested_with_the_gpu_that_is_nearest(gpus: t.List[Facts], driver: str, expected: t.List[str]) -> None:
+    planned, pod = plan(rdma=True), t.cast(t.Any, {"host": "w1", "gpus": 2})
+    planned["hosts"]["w1"].update(gpus=gpus)
+    planned["hosts"]["w1"]["links"]["a"]["driver"] = driver
+    assert pod_data.gpu_options(planned, pod, "a", "dma-buf") == expected
+    assert pod_data.gpu_options(planned, pod, "a", "peermem") == expected[:1]
+    assert pod_data.gpu_options(planned, {**pod, "gpus": 0}, "a", "dma-buf") == []
+
+
+@pytest.mark.parametrize(
+    ("change", "allocatable", "gpus", "expected"),
+    [
+        ({}, {"nvidia.com__gpu": "8"}, [], 8),
+        ({}, {"nvidia.com__gpu": "8"}, GPUS, 8),
+        ({}, {}, GPUS, 0),
+        ({"gpu": False}, {"nvidia.com__gpu": "8"}, GPUS, 0),
+        ({"checks": ["mtu"]}, {"nvidia.com__gpu": "8"}, GPUS, 0),
+        ({"checks": ["gpu_bandwidth"]}, {"nvidia.com__gpu": "8"}, GPUS, 8),
+        ({}, {"nvidia.com__gpu": "1"}, [{**GPUS[0], "networks": []}], 0),
+    ],
+)
+def test_a_pod_asks_for_all_gpus_of_its_node_or_for_none(
+    change: Facts, allocatable: t.Dict[str, str], gpus: t.List[Facts], expected: int
+) -> None:
+    planned, options = plan(rdma=True), OPTIONS._replace(**{"gpu": True, **change})
+    planned["hosts"]["w1"]["gpus"] = gpus
+    target, offered = pod_data.Target("w1", "w1", ("a",)), node(rdma__shared_a="63", **allocatable)
+    assert pod_manifests.gpus_for(target, planned, offered, options) == expected
+    assert pod_manifests.gpus_for(target._replace(second=True), planned, offered, options) == 0
+    spec = pod_manifests.pod_manifest(target, planned, offered, options, expected)["spec"]
+    held = {"rdma/shared_a": "1", **({"nvidia.com/gpu": str(expected)} if expected else {})}
+    assert [each.get("resources", {}).get("limits", {}) for each in spec["containers"]] == [{}, {}, held]
+
+
 def test_without_networks_one_container_is_privileged_and_has_the_devices_of_the_host() -> None:
     planned = plan()
     planned["networks"], planned["hosts"]["w1"]["links"] = [], {"host": {"netdev": "eth1"}}

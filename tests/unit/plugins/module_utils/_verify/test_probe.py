@@ -29,6 +29,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._verify import (
 )
 from ansible_collections.ipu.fabric.plugins.module_utils._verify import pods as pod_data
 from ansible_collections.ipu.fabric.plugins.module_utils._verify.checks import PER_POD, check_fabric
+from ansible_collections.ipu.fabric.plugins.module_utils._verify.gpu_checks import check_gpu_bandwidth
 from ansible_collections.ipu.fabric.plugins.module_utils._verify.traffic_checks import check_traffic
 from ansible_collections.ipu.fabric.tests.unit.fixtures.paths import FIXTURES
 
@@ -430,6 +431,73 @@ def test_rdma_is_measured_in_the_container_that_holds_the_devices(monkeypatch: p
     assert found == {"rping": (False, 3.0), "write_bandwidth": (False, 97.79), "read_latency": (True, None)}
     assert {pod for pod, what in asked if what == "serve"} == {"probe-n0", "probe-n1"}
     assert facts["rdma_image"] == "perftest"
+
+
+ADMITTED = {"phase": "Running", "containerStatuses": [{"state": {"running": {}}}]}
+IN_USE = "Pod was rejected: Node didn't have enough resource: nvidia.com/gpu, requested: 8, used: 3, capacity: 8"
+
+
+class GpuNodes(FakeApi):
+    """Each offers eight GPUs and a NIC; a job holds some on n0, and a pod that asks for all is refused there."""
+
+    def do_get(self, path: str, body: Facts, query: Facts) -> Facts:
+        found = super().do_get(path, body, query)
+        if path == "/api/v1/nodes":
+            for each in found["items"]:
+                each["metadata"]["labels"] = {"nvidia.com/gpu.present": "true"}
+                each["status"]["allocatable"] = {"rdma/nics": "63", "nvidia.com/gpu": "8"}
+        if path.endswith("/pods") and path != "/api/v1/pods":
+            for each in found["items"]:
+                held = each["spec"]["containers"][-1]["resources"]["limits"]
+                refused = each["metadata"]["name"] == "probe-n0" and "nvidia.com/gpu" in held
+                status = {"phase": "Failed", "reason": "OutOfnvidia.com/gpu", "message": IN_USE}
+                each["status"] = status if refused else ADMITTED
+        return found
+
+    def do_delete(self, path: str, body: Facts, query: Facts) -> Facts:
+        self.pods.pop(path.rsplit("/", 1)[-1], None)
+        return super().do_delete(path, body, query)
+
+
+def test_gpus_that_are_in_use_cost_no_other_check(monkeypatch: pytest.MonkeyPatch) -> None:
+    told: t.Set[t.Tuple[str, ...]] = set()
+
+    def measured(run: probe.Run, pod: str, container: str, command: t.Sequence[str], timeout: int) -> probe.Output:
+        if container != "rdma":
+            return answer(run, pod, container, command, timeout)
+        if command[0] == "rdma":
+            return probe.Output("@@ tools\n/usr/bin/ib_write_bw\n/usr/bin/rping\n@@ rc 0\n", "")
+        if command[1] == "gpu_bandwidth":
+            told.add((command[0], pod, *command[7:]))
+        text = (FIXTURES / "probe" / ("rping.txt" if command[1] == "rping" else "ib_write_bw.txt")).read_text("utf-8")
+        return probe.Output(f"@@ {'client' if command[0] == 'ask' else 'server'}\n{text}\n@@ rc 0\n", "")
+
+    monkeypatch.setattr(probe, "run_in", measured)
+    api, planned = GpuNodes(["n0", "n1", "n2"]), rdma_plan()
+    planned["hosts"]["h2"] = {**planned["hosts"]["h1"], "node": "n2", "address": "10.88.0.2"}
+    for number, host in enumerate(planned["hosts"].values()):
+        host["gpus"] = [{"pci": f"0000:8{number}:00.0", "model": "", "networks": ["rdma-net"]}]
+        host["links"]["rdma-net"]["driver"] = "mlx5_core"
+    facts = probe.probe(api, planned, options(rdma_image="perftest", gpu=True))
+    assert [(pod["state"], pod["gpus"]) for pod in facts["pods"].values()] == [("running", n) for n in (0, 8, 8)]
+    assert "/api/v1/namespaces/verify-x1/pods/probe-n0" in api.deleted
+    assert not api.pods
+    figures = {
+        (test["from"], test["to"]): test["value"] for test in facts["traffic"] if test["check"] == "gpu_bandwidth"
+    }
+    assert figures == {("n1", "n2"): 97.79, ("n2", "n1"): 97.79}
+    assert told == {
+        (end, f"probe-n{n}", f"--use_cuda_bus_id=0000:8{n}:00.0", "--use_cuda_dmabuf")
+        for end in ("serve", "ask")
+        for n in (1, 2)
+    }
+    checks = check_gpu_bandwidth(planned, facts, Expect(ipu=False, gpu=True, gpu_bandwidth="90"))
+    found = {check.node or check.pair: (check.status, check.seen) for check in checks}
+    assert found == {
+        "n0": ("unproven", f"the node did not give its GPUs: OutOfnvidia.com/gpu: {IN_USE}"),
+        ("n1", "n2"): ("passed", "97.79 Gb/s"),
+        ("n2", "n1"): ("passed", "97.79 Gb/s"),
+    }
 
 
 def rails(shared: bool, nodes: int = 2) -> t.Tuple[Facts, Facts]:

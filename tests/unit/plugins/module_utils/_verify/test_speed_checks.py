@@ -8,6 +8,7 @@ import typing as t
 
 import pytest
 from ansible_collections.ipu.fabric.plugins.module_utils._model.checks import Check, Expect
+from ansible_collections.ipu.fabric.plugins.module_utils._verify.gpu_checks import check_gpu_bandwidth
 from ansible_collections.ipu.fabric.plugins.module_utils._verify.speed_checks import SAYS_NOTHING, Others
 from ansible_collections.ipu.fabric.plugins.module_utils._verify.traffic_checks import check_traffic
 from ansible_collections.ipu.fabric.tests.unit.plugins.module_utils._verify import test_checks as fabrics
@@ -16,7 +17,11 @@ from hypothesis import strategies as st
 
 Facts = t.Dict[str, t.Any]
 Figures = t.Mapping[t.Tuple[str, str], float]
-UNITS = {"write_bandwidth": ("ib_write_bw", "Gb/s"), "read_latency": ("ib_read_lat", "us")}
+UNITS = {
+    "write_bandwidth": ("ib_write_bw", "Gb/s"),
+    "read_latency": ("ib_read_lat", "us"),
+    "gpu_bandwidth": ("ib_write_bw", "Gb/s"),
+}
 
 
 def judged(
@@ -46,7 +51,8 @@ def judged(
     for (client, server), value in figures.items():
         test = fabrics.traffic(kind, tool, value, unit, messages=1000, size=2)
         facts["traffic"].append({**test, "from": client, "to": server})
-    checks = check_traffic(planned, facts, Expect(ipu=False, **expect))
+    wanted = Expect(ipu=False, gpu=True, **expect)
+    checks = [*check_traffic(planned, facts, wanted), *check_gpu_bandwidth(planned, facts, wanted)]
     return {check.pair: check for check in checks if check.check == kind}
 
 
@@ -94,6 +100,24 @@ def test_figures_of_a_good_fabric_pass() -> None:
 )
 def test_bandwidth(figures: Figures, options: Facts, expected: t.Dict[str, str]) -> None:
     assert failed(judged(figures, **options)) == expected
+
+
+@pytest.mark.parametrize(
+    ("figures", "options", "expected"),
+    [
+        (matrix(96.4), {}, {}),
+        (matrix(96.4, ab=48.0), {}, {"ab": "path"}),
+        (matrix(61.0), {}, {"".join(pair): "all" for pair in matrix(1)}),
+        (matrix(61.0), {"gpu_bandwidth": "60"}, {}),
+        (matrix(61.0), {"rdma_bandwidth": "60"}, {"".join(pair): "all" for pair in matrix(1)}),
+    ],
+)
+def test_bandwidth_between_gpus_has_an_expectation_of_its_own(
+    figures: Figures, options: Facts, expected: t.Dict[str, str]
+) -> None:
+    found = judged(figures, "gpu_bandwidth", **options)
+    assert failed(found) == expected
+    assert all("verify_gpu_bandwidth" in check.next for check in found.values() if check.status == "failed")
 
 
 def test_a_failure_says_what_was_expected_and_what_to_do() -> None:

@@ -27,6 +27,7 @@ scnt=128, ccnt=0
  remote address: LID 0000 QPN 0x0012 PSN 0xad38c2
 ---------------------------------------------------------------------------------------
 """
+NO_CONTEXT = "Couldn't init GPU context: 1\nFailed to init memory\nFailed to create MR\n"
 
 
 @pytest.mark.parametrize(
@@ -70,6 +71,31 @@ scnt=128, ccnt=0
         ),
         ("nc: connect to 10.5.0.9 port 8090 (tcp) failed: Connection refused\n", None),
         ("Segmentation fault", "Segmentation fault"),
+        # Of GPUs, by cuda_memory.c and perftest_resources.c of perftest.
+        (" Parser function exited with Error\n Unsupported memory type\n", "Unsupported memory type"),
+        (
+            "ib_write_bw: unrecognized option '--use_cuda_bus_id=0000:81:00.0'\n Invalid Command or flag.\nUsage:",
+            "ib_write_bw: unrecognized option '--use_cuda_bus_id=0000:81:00.0'",
+        ),
+        (f"{NO_CONTEXT}initializing CUDA\ncuInit(0) returned 100\n", "cuInit(0) returned 100 (no GPU is there)"),
+        (f"{NO_CONTEXT}initializing CUDA\ncuInit(0) returned 7\n", "cuInit(0) returned 7"),
+        (
+            "cuDeviceGetByPCIBusId failed with error: 101; Failed to get PCI Bus ID (0:1:0)\nFailed to init memory",
+            "cuDeviceGetByPCIBusId failed with error: 101; Failed to get PCI Bus ID (0:1:0) (the pod has no such GPU)",
+        ),
+        ("DMA-BUF is not supported on this GPU\nFailed to init memory\n", "DMA-BUF is not supported on this GPU"),
+        (
+            "Failed to create MR\nusing DMA-BUF for GPU buffer\ncuMemGetHandleForAddressRange error=801\n",
+            "cuMemGetHandleForAddressRange error=801 (not supported)",
+        ),
+        (
+            "Couldn't allocate MR with error=95\nOFED stack does not support DMA-BUF\nfailed to create mr\n",
+            "OFED stack does not support DMA-BUF",
+        ),
+        (
+            "dlerror: libcuda.so: cannot open shared object file: No such file or directory\n",
+            "dlerror: libcuda.so: cannot open shared object file: No such file or directory",
+        ),
         ("starting\ndone\n-----", "done"),
         ("Device not recognized to implement inline feature", "Device not recognized to implement inline feature"),
         ("", "no output"),

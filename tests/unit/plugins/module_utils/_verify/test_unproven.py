@@ -43,6 +43,9 @@ NO_NETWORKS = {
     "traffic": [],
 }
 LABELS = {"vipu-ctrl": "vctl"}
+NO_GPU_TEST = {"traffic": fabrics.probe()["traffic"][:3]}
+NOT_GIVEN = {f"pods/{name}/{key}": value for name in LINK for key, value in (("gpus", 0), ("gpus_refused", "OutOf"))}
+FAR_GPU = [{"pci": "0000:17:00.0", "model": "", "networks": ["rail-9"]}]
 GATEWAY = fabrics.pod("w1")["gateways"][0]
 
 
@@ -81,13 +84,14 @@ CASES: t.Dict[str, Case] = {
     "pods have no IPv6 link-local address": Case({"crossings": [fabrics.crossing(asked="")]}),
     "the image's ping cannot forbid fragments": Case({"pairs/0/full": {**fabrics.NO_REPLY, "supported": False}}),
     "is not in the image tools": Case({"traffic": MISSING}),
+    "of the image tools has no CUDA": Case({"traffic/3": fabrics.NO_CUDA}),
     "rping failed between these pods": Case({"traffic": BLOCKED}),
     "the port's rate is not known, and the pairs are too few to compare": Case(
         {},
         {"hosts/cp1/links/rdma-net/rate_gbps": 0, "hosts/w1/links/rdma-net/rate_gbps": 0},
-        {"rdma_bandwidth": "auto", "rdma_latency": "auto"},
+        {"rdma_bandwidth": "auto", "rdma_latency": "auto", "gpu_bandwidth": "auto"},
     ),
-    "only measured": Case(expect={"rdma_bandwidth": "0", "rdma_latency": "0"}),
+    "only measured": Case(expect={"rdma_bandwidth": "0", "rdma_latency": "0", "gpu_bandwidth": "0"}),
     "only pods on a fabric network are measured": Case(NO_NETWORKS, HOST_DEVICES),
     "no RDMA test ran between these pods": Case({"traffic": MISSING}),
     "in the pods no counters of": Case({"traffic": NO_COUNTERS}),
@@ -101,6 +105,9 @@ CASES: t.Dict[str, Case] = {
     "gc-hosttraffictest is not in the image": Case({"host_traffic/0/missing": True}),
     "no IPU node has a running pod with RDMA": Case({"host_traffic": []}),
     "no node has the label nvidia.com/gpu.present": Case({"nodes/cp1/labels": LABELS, "nodes/w1/labels": LABELS}),
+    "needs pods with GPUs on two nodes": Case(NO_GPU_TEST),
+    "the node did not give its GPUs": Case({**NO_GPU_TEST, **NOT_GIVEN}),
+    "the node offers no nvidia.com/gpu": Case({**NO_GPU_TEST, "pods/w1/gpus": 0}),
     "planned without RDMA": Case({"traffic": [], "host_traffic": []}, {f"{PLANNED}/rdma": False}),
     "planned without a fabric network": Case(NO_NETWORKS, HOST_DEVICES),
     "pods take the devices of their host": Case(NO_NETWORKS, HOST_DEVICES),
@@ -111,8 +118,11 @@ CASES: t.Dict[str, Case] = {
     "GPU checks are off": Case(expect={"gpu": False}),
     "gdrcopy is not planned": Case(expect={"gdrcopy": False}),
     "PVRDMA does not reach the memory of GPUs": Case(
-        {"pods/w1/root/gpu/modules": ["nvidia"]}, {"hosts/w1/links/rdma-net/driver": "vmw_pvrdma"}, {"gdrcopy": False}
+        {"pods/w1/root/gpu/modules": ["nvidia"], **NO_GPU_TEST},
+        {"hosts/w1/links/rdma-net/driver": "vmw_pvrdma"},
+        {"gdrcopy": False},
     ),
+    "no GPU of the node is near the NIC of this network": Case(NO_GPU_TEST, {"hosts/w1/gpus": FAR_GPU}),
     "nobody said whether rails are apart (fabric_rail_isolation)": Case(expect={"rail_isolation": ""}),
     "the plan has fewer than two networks": Case({"crossings": []}),
     "no V-IPU controller in the plan": Case(

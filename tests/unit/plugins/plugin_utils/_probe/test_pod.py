@@ -236,6 +236,16 @@ def test_traffic_needs_no_gid_index_and_knows_ipv6(
     assert image.answers("ask", *about)["client"] == parsers.Answer(0, asked.format(**words))
 
 
+@pytest.mark.parametrize("way", [[], ["--use_cuda_dmabuf"]])
+def test_memory_of_a_gpu_is_an_option_of_its_own_end(image: Image, way: t.List[str]) -> None:
+    image.add("ib_write_bw")
+    gpu = ["--use_cuda_bus_id=0000:81:00.0", *way]
+    about = ("gpu_bandwidth", "10.5.0.138", "10.5.0.130", "18515", "5", "mlx5_3", *gpu)
+    expected = " ".join(["ib_write_bw -R -F -p 18515 -D 4 --report_gbits", *gpu, "-d mlx5_3"])
+    assert image.answers("serve", *about)["server"] == parsers.Answer(0, expected)
+    assert image.answers("ask", *about)["client"] == parsers.Answer(0, f"{expected} 10.5.0.138")
+
+
 def test_counters_are_read_before_and_after_a_test(image: Image, tmp_path: Path) -> None:
     port = tmp_path / "class/infiniband/mlx5_0/ports/1"
     interface = tmp_path / "class/net/net1/statistics"
