@@ -515,6 +515,14 @@ rdma:
           description: Release of the firmware of the RDMA device; empty where there is none.
           type: str
           sample: 20.35.1012
+        guid:
+          description: GUID of the RDMA device; empty where there is none.
+          type: str
+          sample: 0c42:a103:0000:0001
+        driver_version:
+          description: Version of the module of C(driver), else a digest of its source; empty where it is not known.
+          type: str
+          sample: 26.04-0.8.5
         rdma_devices:
           description: RDMA devices of the PCI functions of V(rdma_netdevs). A bond without RoCE LAG has several.
           type: list

@@ -19,7 +19,7 @@ from .._common.command import Done, run_program
 from .._common.result import FabricError
 from .._model.observation import ADVERTISED, LEASE, Gpu, Link, LinkAddress, RdmaDevice, RdmaFacts, Route
 from .acs import redirecting
-from .nic_model import firmware, gid_room, model, pci_model
+from .nic_model import driver_version, firmware, gid_room, guid, model, pci_model
 from .nic_speed import is_guest, pcie_link, port_rate
 from .sysfs import driver_name, list_names, numa_node, pci_address, pci_path, read_attribute, to_number
 
@@ -392,6 +392,8 @@ def read_links(
             "pcie": None if guest else pcie_link(sysfs, carriers or [link["netdev"]]),
             "model": model(sysfs, port.device, (carriers or [link["netdev"]])[0]),
             "firmware": firmware(sysfs, port.device),
+            "guid": guid(sysfs, port.device),
+            "driver_version": driver_version(sysfs, port.driver),
             "gid_room": gid_room(sysfs, port.device, port.number),
             "rdma_netdevs": carriers,
             "taken_by": takers.get(link["netdev"], []),

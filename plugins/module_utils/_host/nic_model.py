@@ -1,7 +1,7 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a NIC or a GPU is: its model and its firmware, as far as sysfs has them."""
+"""What a NIC or a GPU is: model, firmware, GUID and the version of its driver, as far as sysfs has them."""
 
 from __future__ import annotations
 
@@ -15,6 +15,18 @@ GIDS = 16  # entries that are read for their types
 def firmware(sysfs: str, device: str) -> str:
     """Of an RDMA device; software has none."""
     return read_attribute(sysfs, "class/infiniband", device, "fw_ver") if device else ""
+
+
+def guid(sysfs: str, device: str) -> str:
+    """Of an RDMA device, as its maker has set it; empty where it has none, such as a virtual function."""
+    found = read_attribute(sysfs, "class/infiniband", device, "node_guid") if device else ""
+    return found if found.strip("0:") else ""
+
+
+def driver_version(sysfs: str, driver: str) -> str:
+    """Of a driver beside the kernel's own, such as that of DOCA; else a digest of its source. Empty: neither."""
+    module = os.path.join(sysfs, "module", driver.replace("-", "_"))
+    return (read_attribute(module, "version") or read_attribute(module, "srcversion")) if driver else ""
 
 
 def model(sysfs: str, device: str, netdev: str) -> str:

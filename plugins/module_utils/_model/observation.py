@@ -42,6 +42,8 @@ class _LinkOptional(t.TypedDict, total=False):
     model: str  # of the NIC: its board, such as MT_0000000359, else PCI vendor:device; empty: not known
     firmware: str  # of the RDMA device; empty: none, or not known
     # Observations of earlier releases lack these.
+    guid: str  # of the RDMA device, such as 0c42:a103:0000:0001; empty: none, or not known
+    driver_version: str  # of the driver's module, else a digest of its source; empty: not known
     master: str  # the device that it is a member of; empty: none
     master_kind: str  # as kind
     # Of the PCI function, if it has an RDMA device, by name: the device plugin knows it by the first alone.

@@ -137,6 +137,8 @@ class Cluster(t.TypedDict):
 
 class _PlannedLinkOptional(Address, total=False):
     firmware: str  # of the RDMA device; missing where it is not known
+    guid: str  # likewise
+    driver_version: str  # likewise
 
 
 class PlannedLink(_PlannedLinkOptional):

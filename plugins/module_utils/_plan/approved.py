@@ -71,12 +71,14 @@ def decisions(plan: Content) -> t.Dict[str, object]:
 
 
 def decided_of(host: object) -> object:
-    """A host without what was only seen of it: GPUs, and the firmware of its NICs."""
+    """A host without what was only seen of it: GPUs, and of its NICs GUID, firmware and the driver's version."""
     kept = without(host, "gpus")
     links = kept.get("links") if isinstance(kept, dict) else None
     if not isinstance(kept, dict) or not isinstance(links, dict):
         return kept
-    return {**kept, "links": {name: without(link, "firmware") for name, link in links.items()}}
+    for seen in ("firmware", "guid", "driver_version"):
+        links = {name: without(link, seen) for name, link in links.items()}
+    return {**kept, "links": links}
 
 
 def hosts_of(plan: Content) -> Content:

@@ -130,6 +130,10 @@ def planned_link(link: HostLink, master: str) -> PlannedLink:
     }
     if nic.get("firmware"):
         planned["firmware"] = nic["firmware"]
+    if nic.get("guid"):
+        planned["guid"] = nic["guid"]
+    if nic.get("driver_version"):
+        planned["driver_version"] = nic["driver_version"]
     return planned
 
 

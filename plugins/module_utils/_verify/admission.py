@@ -30,9 +30,11 @@ PROVE = "Next: run ipu.fabric.verify, which proves it."
 PARTS = {
     "machine": ("Reinstalled", "Installed again, or another machine,"),
     "nics": ("Changed", "Other NICs (PCI address, MAC, device)"),
+    "guids": ("Changed", "Other NICs (GUID)"),
     "firmware": ("Changed", "Other firmware of its NICs"),
     "drivers": ("Changed", "Other drivers of its NICs"),
     "kernel": ("Changed", "Another kernel"),
+    "driver_versions": ("Changed", "Another version of its NICs' drivers"),  # the kernel's own differ with it
     "boot": ("Rebooted", "Rebooted"),
 }
 Parts = t.Mapping[str, str]  # digests by the names in PARTS; of what is not known there is none
@@ -200,6 +202,8 @@ def nic_parts(plan: Plan) -> t.Dict[str, t.Dict[str, str]]:
             "nics": [[link["pci"], link["mac"], link["device"]] for link in links],
             "drivers": [link["driver"] for link in links],
             "firmware": [link["firmware"] for link in links if link.get("firmware")],
+            "guids": [link["guid"] for link in links if link.get("guid")],
+            "driver_versions": [link["driver_version"] for link in links if link.get("driver_version")],
         }
         found[target.node] = {name: fingerprint(values) for name, values in parts.items() if values}
     return found

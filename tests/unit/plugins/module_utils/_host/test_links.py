@@ -33,6 +33,7 @@ def test_mlx5_pf(tree):
             "link_layer": "", "state": "", "up": True, "mtu": 1500, "mac": "0c:42:a1:00:00:01", "lower": [],
             "rdma_netdevs": [], "addresses": MANAGEMENT, "altnames": [], "path": "pci0000:00/0000:02:00.0",
             "numa_node": -1, "rate_gbps": None, "pcie": None, "model": "", "firmware": "",
+            "guid": "", "driver_version": "",
             "master": "", "master_kind": "", "taken_by": [], "function_netdevs": [],
             "rdma_devices": [], "gid_room": 0,
         },
@@ -42,6 +43,7 @@ def test_mlx5_pf(tree):
             "mac": "0c:42:a1:00:00:01", "lower": [], "rdma_netdevs": ["ens1f0np0"], "addresses": FABRIC,
             "altnames": [], "path": "pci0000:80/0000:80:01.0/0000:81:00.0", "numa_node": 1,
             "rate_gbps": None, "pcie": None, "model": "", "firmware": "",
+            "guid": "", "driver_version": "",
             "master": "", "master_kind": "", "taken_by": [], "function_netdevs": ["ens1f0np0"],
             "rdma_devices": ["mlx5_0"], "gid_room": 0,
         },
@@ -578,6 +580,31 @@ def test_the_model_and_the_firmware_of_a_nic(tree):
     found = {name: (link["model"], link["firmware"]) for name, link in links(tree).items()}
     assert found["eno1"] == ("8086:1521", "")
     assert found["ens1f0np0"] == found["ens1f0np0.100"] == ("MT_0000000359", "20.35.1012")
+
+
+@pytest.mark.parametrize(
+    ("written", "guid", "version"),
+    [
+        (
+            {"node_guid": "0c42:a103:0012:b0f4", "version": "24.10-2.1.8", "srcversion": "A1"},
+            "0c42:a103:0012:b0f4",
+            "24.10-2.1.8",
+        ),
+        (
+            {"node_guid": "0000:0000:0000:0000", "srcversion": "A1"},
+            "",
+            "A1",
+        ),  # a virtual function, a driver of the kernel
+        ({}, "", ""),
+    ],
+)
+def test_the_guid_and_the_drivers_version(tree, written, guid, version):
+    tree.nic("ens1f0np0", "mlx5_0", "0000:81:00.0")
+    for name, value in written.items():
+        folder = "class/infiniband/mlx5_0" if name == "node_guid" else "module/mlx5_core"
+        tree.write(f"sys/{folder}/{name}", value)
+    found = links(tree)["ens1f0np0"]
+    assert (found["guid"], found["driver_version"]) == (guid, version)
 
 
 def test_software_rdma_has_no_firmware(tree):

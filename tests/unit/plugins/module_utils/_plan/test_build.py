@@ -73,6 +73,8 @@ def test_a_good_site(hosts):
                 "prefix": 24,
                 "addresses": [{"address": "10.5.0.12", "prefix": 24}],
                 "firmware": "20.35.1012",
+                "guid": "0c42:a103:0000:0001",
+                "driver_version": "24.10-2.1.8",
             }
         },
     }

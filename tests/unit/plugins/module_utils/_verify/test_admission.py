@@ -26,6 +26,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._verify.admission impor
 from ansible_collections.ipu.fabric.plugins.module_utils._verify.catalog import result, skip, unproven
 from ansible_collections.ipu.fabric.plugins.module_utils._verify.node_admission import status_patch
 from ansible_collections.ipu.fabric.plugins.module_utils._verify.pods import SECOND
+from ansible_collections.ipu.fabric.tests.unit.fixtures import site as sites
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -283,6 +284,40 @@ def test_budgets(wanted, nodes, most):
 def test_what_is_no_budget(wanted):
     with pytest.raises(FabricError, match="fabric_max_unproved"):
         at_most(wanted, 10)
+
+
+# What a node is
+
+
+@pytest.mark.parametrize(
+    ("change", "reason", "told"),
+    [
+        ({}, "Proved", ""),
+        ({"mac": "0c:42:a1:00:00:99"}, "Changed", "Other NICs (PCI address, MAC, device) since"),
+        ({"guid": "0c42:a103:0000:0099"}, "Changed", "Other NICs (GUID) since"),
+        ({"firmware": "28.43.2026"}, "Changed", "Other firmware of its NICs since"),
+        ({"driver_version": "25.01-0.6.0"}, "Changed", "Another version of its NICs' drivers since"),
+        ({"mtu": 1500, "rate_gbps": 200.0}, "Proved", ""),
+    ],
+)
+def test_another_nic_firmware_or_driver_is_to_be_proved(change: t.Dict[str, t.Any], reason: str, told: str) -> None:
+    then, now = sites.plan(sites.site()), sites.plan(sites.site())
+    now["hosts"]["w1"]["links"]["rdma-net"].update(change)
+    name = now["hosts"]["w1"]["node"]
+    node = seen(name, record=RECORD._replace(parts=admission.nic_parts(then)[name]))
+    found = decided(node._replace(parts=admission.nic_parts(now)[name]), OTHER)[name]
+    assert (found.reason if reason != "Proved" else found.status) == (reason if reason != "Proved" else TRUE)
+    assert found.tainted == (reason != "Proved")
+    assert found.message.startswith(told)
+
+
+def test_what_an_earlier_release_did_not_keep_is_no_change() -> None:
+    plan = sites.plan(sites.site())
+    parts = dict(admission.nic_parts(plan)[plan["hosts"]["w1"]["node"]])
+    for name in ("guids", "driver_versions"):
+        assert parts.pop(name)
+    now = admission.nic_parts(plan)[plan["hosts"]["w1"]["node"]]
+    assert admission.changed_parts(seen(record=RECORD._replace(parts=parts), parts=now)) == []
 
 
 # The API
