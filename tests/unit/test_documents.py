@@ -1,7 +1,5 @@
 """What the documents name exists: pages and headings, commands, variables, checks, roles, modules and filters."""
 
-from __future__ import annotations
-
 import importlib.util
 import json
 import re

@@ -1,7 +1,5 @@
 """Listings 8.1 to 8.4 and 8.7 of Graphcore's document beside what the commands of docs/workloads.md make."""
 
-from __future__ import annotations
-
 import re
 import shlex
 

@@ -4,8 +4,6 @@ What a field has here and not in the document, or otherwise, is listed with its 
 8.7 are in test_documents_examples.py, the MPIJob is in test_documents_rendered_mpi.py.
 """
 
-from __future__ import annotations
-
 import functools
 import json
 import re

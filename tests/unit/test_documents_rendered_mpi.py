@@ -1,7 +1,5 @@
 """The MPIJob of NVIDIA's document beside the one of docs/examples/mpi-horovod.yml, field by field."""
 
-from __future__ import annotations
-
 import pytest
 import yaml
 from ansible.parsing.dataloader import DataLoader

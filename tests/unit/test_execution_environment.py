@@ -1,7 +1,5 @@
 """The image with the collection: its build context, what a build finds in the collection, and settings of navigator."""
 
-from __future__ import annotations
-
 import importlib.resources
 import json
 import re

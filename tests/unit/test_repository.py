@@ -1,7 +1,5 @@
 """What has to agree between files of the collection."""
 
-from __future__ import annotations
-
 import configparser
 import json
 import re

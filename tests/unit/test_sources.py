@@ -1,7 +1,5 @@
 """Releases and sources of upstream: one place says them, and what repeats them for a reader agrees with it."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

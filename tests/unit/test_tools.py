@@ -1,7 +1,5 @@
 """The tools of a checkout: the runner of the test suites, and scripts in hack/ that have no test of their own."""
 
-from __future__ import annotations
-
 import argparse
 import importlib.util
 import os

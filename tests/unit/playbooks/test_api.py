@@ -1,7 +1,5 @@
 """Playbooks that write to an API: only to that of these hosts, from the host that the site names."""
 
-from __future__ import annotations
-
 import pytest
 from ansible_collections.ipu.fabric.tests.unit.fixtures import site
 from ansible_collections.ipu.fabric.tests.unit.fixtures.playbooks import play

@@ -1,7 +1,5 @@
 """docs/examples/awx: its tasks are what awx.awx takes, and its job templates and surveys what the collection has."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """A backup: from a control plane that answers to the controller, with nothing left half-made."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import re

@@ -1,7 +1,5 @@
 """Playbooks on clusters of k3s, RKE2 and others, whose hosts are only names: those for our own clusters refuse."""
 
-from __future__ import annotations
-
 import pytest
 from ansible_collections.ipu.fabric.plugins.module_utils._host.distributions import read_kubernetes
 from ansible_collections.ipu.fabric.tests.unit.fixtures import rancher, site

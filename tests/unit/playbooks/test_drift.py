@@ -1,7 +1,5 @@
 """`drift` says what `site` would change in the API, and changes nothing."""
 
-from __future__ import annotations
-
 import pytest
 from ansible_collections.ipu.fabric.tests.unit.fixtures.playbooks import play
 from ansible_collections.ipu.fabric.tests.unit.playbooks.test_api import GROUPS, answers

@@ -1,7 +1,5 @@
 """From a folder without artifacts: a sentence says so, and what to do."""
 
-from __future__ import annotations
-
 import pytest
 from ansible.parsing.splitter import parse_kv
 from ansible_collections.ipu.fabric.tests.unit.fixtures.paths import ROOT

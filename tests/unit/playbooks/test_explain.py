@@ -1,7 +1,5 @@
 """The playbook explain: with an inventory and without one, with a plan and without."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

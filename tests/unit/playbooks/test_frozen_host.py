@@ -1,7 +1,5 @@
 """A host that accepts a connection and then never answers is a finding of the plan, and the others are planned."""
 
-from __future__ import annotations
-
 import configparser
 import time
 

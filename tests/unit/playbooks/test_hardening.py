@@ -1,7 +1,5 @@
 """How the role kubernetes hardens control planes that are only names: in which order, and where it stops."""
 
-from __future__ import annotations
-
 import hashlib
 
 import yaml

@@ -1,7 +1,5 @@
 """Ports between hosts, their sizes and their clocks, from the variables of a site to modules, plan and roles."""
 
-from __future__ import annotations
-
 import pytest
 from ansible_collections.ipu.fabric.tests.unit.fixtures import site
 from ansible_collections.ipu.fabric.tests.unit.fixtures.playbooks import play

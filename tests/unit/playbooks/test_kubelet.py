@@ -1,7 +1,5 @@
 """The role kubernetes on existing nodes: in which order kubelets change, and whose certificates are approved."""
 
-from __future__ import annotations
-
 import yaml
 from ansible_collections.ipu.fabric.plugins.module_utils._component.kubernetes_kubelet import HARDENED
 from ansible_collections.ipu.fabric.tests.unit.fixtures import play as hosts

@@ -1,7 +1,5 @@
 """The role kubernetes on hosts that are only names: on which of them a cluster is begun, and which of them join."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 

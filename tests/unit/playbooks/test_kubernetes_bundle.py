@@ -1,7 +1,5 @@
 """The role kubernetes with a bundle, and with a proxy: what hosts take, from where, and in which order."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 

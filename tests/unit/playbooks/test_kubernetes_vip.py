@@ -1,7 +1,5 @@
 """The role kubernetes with a virtual address: which hosts get keepalived, and when the role would rather stop."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 

@@ -1,7 +1,5 @@
 """Runs with --limit: hosts outside it are observed, and many at a time."""
 
-from __future__ import annotations
-
 from ansible_collections.ipu.fabric.tests.unit.fixtures import site
 from ansible_collections.ipu.fabric.tests.unit.fixtures.playbooks import play
 

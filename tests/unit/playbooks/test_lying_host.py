@@ -1,7 +1,5 @@
 """A lying host: w1 says that it is another one. Nothing is signed, approved, drained, reset or deleted for that."""
 
-from __future__ import annotations
-
 import copy
 import hashlib
 

@@ -1,7 +1,5 @@
 """Playbooks that need a cluster, on hosts that are in none, as after reset: they say so at once, and ask no API."""
 
-from __future__ import annotations
-
 import pytest
 from ansible_collections.ipu.fabric.tests.unit.fixtures import site
 from ansible_collections.ipu.fabric.tests.unit.fixtures.playbooks import play

@@ -1,7 +1,5 @@
 """`site -e fabric_plan_file=FILE` applies that plan, or changes nothing."""
 
-from __future__ import annotations
-
 import copy
 import json
 import re

@@ -1,7 +1,5 @@
 """A plan for a change record: who made it, how a run of it ends, and what `site` leaves for the next one."""
 
-from __future__ import annotations
-
 import pytest
 from ansible_collections.ipu.fabric.tests.unit.fixtures.playbooks import play
 from ansible_collections.ipu.fabric.tests.unit.playbooks.test_api import GROUPS, answers

@@ -1,7 +1,5 @@
 """remove_node.yml on hosts that are only names: what is called where, in which order, and what is refused before."""
 
-from __future__ import annotations
-
 import pytest
 from ansible_collections.ipu.fabric.tests.unit.fixtures.playbooks import play
 

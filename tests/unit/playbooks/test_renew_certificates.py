@@ -1,7 +1,5 @@
 """The playbook renew_certificates on hosts that are only names: in which order, with which options, what it leaves."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 

@@ -1,7 +1,5 @@
 """reset.yml with fabric_reset=cluster, on hosts that are only names."""
 
-from __future__ import annotations
-
 import pytest
 from ansible_collections.ipu.fabric.tests.unit.fixtures.playbooks import play
 

@@ -1,7 +1,5 @@
 """reset.yml of the fabric: what it says before, and what is left in the folder of the run afterwards."""
 
-from __future__ import annotations
-
 import pytest
 from ansible_collections.ipu.fabric.tests.unit.fixtures import site
 from ansible_collections.ipu.fabric.tests.unit.playbooks.test_api import answers, run

@@ -1,7 +1,5 @@
 """A restore: nothing is touched unless the backup fits and no cluster lives; then the first host, then the others."""
 
-from __future__ import annotations
-
 import json
 import os
 

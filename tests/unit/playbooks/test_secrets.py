@@ -1,7 +1,5 @@
 """A secret in every input that may have one: no output, not even with -vvv --diff, and no file of a run has it."""
 
-from __future__ import annotations
-
 import base64
 import http.server
 import json

@@ -1,7 +1,5 @@
 """A dead source of each kind: `site` names it with its variable, and has changed nothing."""
 
-from __future__ import annotations
-
 import pytest
 from ansible_collections.ipu.fabric.tests.unit.fixtures.playbooks import make_stage, play
 from ansible_collections.ipu.fabric.tests.unit.fixtures.web_source import closed_port, serve

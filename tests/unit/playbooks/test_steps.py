@@ -1,7 +1,5 @@
 """The callback under ansible-playbook: on a terminal, in a log, and where it leaves the output to Ansible's own."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

@@ -1,7 +1,5 @@
 """An archive of a site whose API or hosts may be down, and what a maintainer reads in it."""
 
-from __future__ import annotations
-
 import json
 import tarfile
 

@@ -1,7 +1,5 @@
 """`site --tags ROLE`: the plan is made, and that role is applied, with nothing beside it."""
 
-from __future__ import annotations
-
 import pytest
 from ansible_collections.ipu.fabric.tests.unit.fixtures.playbooks import play
 from ansible_collections.ipu.fabric.tests.unit.playbooks.test_api import GROUPS, answers

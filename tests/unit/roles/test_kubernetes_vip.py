@@ -1,7 +1,5 @@
 """keepalived's check of the API server."""
 
-from __future__ import annotations
-
 import contextlib
 import http.server
 import os

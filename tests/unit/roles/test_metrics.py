@@ -1,7 +1,5 @@
 """Templates of the role metrics: which alerts, graphs and objects there are, and what they are made of."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import re

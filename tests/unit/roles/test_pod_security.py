@@ -1,7 +1,5 @@
 """Namespaces of pods that Pod Security's baseline refuses are labelled by the role that makes them, and no others."""
 
-from __future__ import annotations
-
 import pytest
 import yaml
 from ansible_collections.ipu.fabric.tests.unit.fixtures.paths import ROOT

@@ -1,7 +1,5 @@
 """The plan on the controller: its options, and its files, which are written whole and never in check mode."""
 
-from __future__ import annotations
-
 import base64
 import copy
 import json

@@ -1,7 +1,5 @@
 """Ansible reads all filter files in each worker that uses one of them: they load what they need when it is needed."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from ansible_collections.ipu.fabric.plugins.filter.plan_nodes import plan_nodes
 
 RDMA = {"rdma_netdevs": ["ens1f0"]}

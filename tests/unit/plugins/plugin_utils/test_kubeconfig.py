@@ -1,7 +1,5 @@
 """A kubeconfig that comes from a host is used on the controller."""
 
-from __future__ import annotations
-
 import pytest
 import yaml
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError

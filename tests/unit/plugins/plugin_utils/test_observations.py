@@ -1,7 +1,5 @@
 """What hosts reported, out of the variables of a play."""
 
-from __future__ import annotations
-
 import time
 
 import pytest

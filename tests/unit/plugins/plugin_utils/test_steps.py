@@ -1,7 +1,5 @@
 """What a run says of itself, from recorded events, on a terminal 80 wide and in a log."""
 
-from __future__ import annotations
-
 import pytest
 from ansible_collections.ipu.fabric.plugins.plugin_utils._steps import (
     Counts,

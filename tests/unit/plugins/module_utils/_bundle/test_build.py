@@ -1,7 +1,5 @@
 """A bundle is made once, goes on after an interruption, and is no longer whole when a byte of it differs."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """Images by their names: what manifests use, and under which name containerd has them."""
 
-from __future__ import annotations
-
 import pytest
 from ansible_collections.ipu.fabric.plugins.module_utils._bundle import images
 

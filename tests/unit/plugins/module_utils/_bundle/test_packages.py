@@ -1,7 +1,5 @@
 """Packages for another host: addresses of its repositories, names of files, and the index that apt reads."""
 
-from __future__ import annotations
-
 import hashlib
 import types
 

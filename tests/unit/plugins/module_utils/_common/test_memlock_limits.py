@@ -1,7 +1,5 @@
 """Limits of locked memory in all their spellings."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

@@ -1,7 +1,5 @@
 """What a module keeps to itself: in the log of the host, in its result, and in diffs."""
 
-from __future__ import annotations
-
 import io
 import json
 import sys

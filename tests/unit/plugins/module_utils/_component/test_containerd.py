@@ -1,7 +1,5 @@
 """containerd's main file keeps what others wrote, and imports the drop-in with ours."""
 
-from __future__ import annotations
-
 import pytest
 import tomllib
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError

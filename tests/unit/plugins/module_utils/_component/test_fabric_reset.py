@@ -1,7 +1,5 @@
 """What reset says before it removes the fabric, and when there is none to remove."""
 
-from __future__ import annotations
-
 import pytest
 from ansible_collections.ipu.fabric.plugins.module_utils._component.fabric_reset import Seen, Settings, decide
 from ansible_collections.ipu.fabric.plugins.module_utils._component.ipu_operator import NOTHING

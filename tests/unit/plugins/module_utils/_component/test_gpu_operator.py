@@ -1,7 +1,5 @@
 """What the role gpu_operator wants of the chart and for a licence, what it refuses, and what its removal takes."""
 
-from __future__ import annotations
-
 import base64
 
 import pytest

@@ -1,7 +1,5 @@
 """What the role ipu_operator wants of each release, which operators it refuses, and what its removal leaves."""
 
-from __future__ import annotations
-
 import hashlib
 
 import pytest

@@ -1,7 +1,5 @@
 """What the role macvlan asks for, of the networks of a plan."""
 
-from __future__ import annotations
-
 from ansible_collections.ipu.fabric.plugins.module_utils._component.macvlan import Seen, decide
 from ansible_collections.ipu.fabric.tests.unit.fixtures.components import defaults
 

@@ -1,7 +1,5 @@
 """The role mpi_operator takes the manifest that it knows, and deletes MPIJobs only when it is told to."""
 
-from __future__ import annotations
-
 import hashlib
 
 import pytest

@@ -1,7 +1,5 @@
 """Lists as vendors' guides have people write them: which of their entries name a repository of ours."""
 
-from __future__ import annotations
-
 import pytest
 from ansible_collections.ipu.fabric.plugins.module_utils._host import apt_lists
 

@@ -1,7 +1,5 @@
 """What a host takes from a bundle: only what it lacks, and nothing that is not what the list says."""
 
-from __future__ import annotations
-
 import hashlib
 
 import pytest

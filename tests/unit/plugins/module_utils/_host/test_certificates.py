@@ -1,7 +1,5 @@
 """Certificates of a host and when they end, read without a library."""
 
-from __future__ import annotations
-
 import base64
 import datetime
 import json

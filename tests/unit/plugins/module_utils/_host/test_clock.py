@@ -1,7 +1,5 @@
 """Which service sets the clock, and whether an NTP server answers: servers on the loopback address, with faults."""
 
-from __future__ import annotations
-
 import contextlib
 import socket
 import struct

@@ -1,7 +1,5 @@
 """What a control plane says of its cluster, by the kubectl of a host that answers from files."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

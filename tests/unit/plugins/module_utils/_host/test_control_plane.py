@@ -1,7 +1,5 @@
 """What the manifests of a control plane say, and which of its files are too open."""
 
-from __future__ import annotations
-
 import pytest
 from ansible_collections.ipu.fabric.plugins.module_utils._host.control_plane import (
     manifest_arguments,

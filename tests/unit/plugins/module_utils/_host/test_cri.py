@@ -1,7 +1,5 @@
 """The runtime of a node, from what kubeadm leaves, and configurations of pod networks, from what anybody leaves."""
 
-from __future__ import annotations
-
 import socket
 import threading
 

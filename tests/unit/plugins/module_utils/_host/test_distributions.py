@@ -1,7 +1,5 @@
 """Which distribution made a node, and where its parts are, on trees of files as they leave them."""
 
-from __future__ import annotations
-
 import pytest
 from ansible_collections.ipu.fabric.plugins.module_utils._common.command import Done
 from ansible_collections.ipu.fabric.plugins.module_utils._host import cluster, distributions

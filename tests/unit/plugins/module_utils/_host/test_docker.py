@@ -1,7 +1,5 @@
 """Docker's default ulimits: in daemon.json, unless its flags set them."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

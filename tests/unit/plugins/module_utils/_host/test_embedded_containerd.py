@@ -1,7 +1,5 @@
 """Settings of the containerd in k3s and RKE2, on trees of files as they leave them."""
 
-from __future__ import annotations
-
 import functools
 
 import pytest

@@ -1,7 +1,5 @@
 """What a control plane says of the IPU operators of its cluster, from an API that answers from a table."""
 
-from __future__ import annotations
-
 import base64
 import gzip
 import json

@@ -1,7 +1,5 @@
 """A proxy in a host's environment is not asked for the API server, and no cache stays on the host."""
 
-from __future__ import annotations
-
 import pytest
 from ansible_collections.ipu.fabric.plugins.module_utils._host.kubectl import run_kubectl
 

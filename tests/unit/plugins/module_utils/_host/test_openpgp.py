@@ -1,7 +1,5 @@
 """Fingerprints of keys, and keys that nobody can be sure of."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import math

@@ -1,7 +1,5 @@
 """The proxy of apt and containerd: what is written, who reads it, and that it goes away again."""
 
-from __future__ import annotations
-
 import pytest
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
 from ansible_collections.ipu.fabric.plugins.module_utils._host import proxy

@@ -1,7 +1,5 @@
 """Restarts of container runtimes, and what is waited for after them."""
 
-from __future__ import annotations
-
 import functools
 import itertools
 import json

@@ -1,7 +1,5 @@
 """Files of others that would run in place of those of packages."""
 
-from __future__ import annotations
-
 import pytest
 from ansible_collections.ipu.fabric.plugins.module_utils._host.shadows import read_shadows
 

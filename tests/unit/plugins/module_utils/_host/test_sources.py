@@ -1,7 +1,5 @@
 """Sources that are asked before anything is installed: those that are well, and each kind broken in each way."""
 
-from __future__ import annotations
-
 import time
 
 import pytest

@@ -1,7 +1,5 @@
 """Swap that /etc/fstab does not know: systemd would turn it on again at the next boot."""
 
-from __future__ import annotations
-
 import os
 
 import pytest

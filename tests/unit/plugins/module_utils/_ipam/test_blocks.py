@@ -1,7 +1,5 @@
 """Blocks of nv-ipam: their sizes, and what each node gets."""
 
-from __future__ import annotations
-
 import random
 
 import netaddr

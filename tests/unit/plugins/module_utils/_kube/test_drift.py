@@ -1,7 +1,5 @@
 """What modules of the API would change, from what they return in check mode."""
 
-from __future__ import annotations
-
 import pytest
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import outcome
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.drift import drift_of

@@ -1,7 +1,5 @@
 """Releases that a helm was working on: one that was killed, or one that runs right now on somebody's machine."""
 
-from __future__ import annotations
-
 import base64
 import datetime
 import gzip

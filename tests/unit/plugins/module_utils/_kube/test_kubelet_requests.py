@@ -1,7 +1,5 @@
 """Which requests for serving certificates are approved: only what the kubelet of a planned host asks for itself."""
 
-from __future__ import annotations
-
 import base64
 import ipaddress
 import types

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import pytest
 from ansible_collections.ipu.fabric.plugins.module_utils._kube import node_labels
 

@@ -1,7 +1,5 @@
 """Whose an object is, and that the removal of objects by name takes only ours."""
 
-from __future__ import annotations
-
 import pytest
 from ansible_collections.ipu.fabric.plugins.module_utils._kube import apply, ownership
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import Cluster, Resource

@@ -1,7 +1,5 @@
 """A host of files, with a kubeadm that writes down how it was called."""
 
-from __future__ import annotations
-
 import os
 
 import pytest

@@ -1,7 +1,5 @@
 """kubeadm init and join: run once, and again after any interruption."""
 
-from __future__ import annotations
-
 import fcntl
 
 import pytest

@@ -1,7 +1,5 @@
 """Keys of Secrets come and go in steps, and a run that was killed anywhere is completed without a Secret unread."""
 
-from __future__ import annotations
-
 import base64
 import random
 import types

@@ -1,7 +1,5 @@
 """What a level of hardening makes of kubeadm's configuration, and of what the site has in it."""
 
-from __future__ import annotations
-
 import itertools
 
 import pytest

@@ -1,7 +1,5 @@
 """A host of files and programs that write down how they were called."""
 
-from __future__ import annotations
-
 import fnmatch
 import hashlib
 import json

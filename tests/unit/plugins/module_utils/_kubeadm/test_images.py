@@ -1,7 +1,5 @@
 """Images that are pulled ahead."""
 
-from __future__ import annotations
-
 import pytest
 from ansible_collections.ipu.fabric.plugins.module_utils._common.command import Done
 from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm import images

@@ -1,7 +1,5 @@
 """Configuration of hosts that join."""
 
-from __future__ import annotations
-
 from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.init import Init
 from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm.join import with_discovery
 

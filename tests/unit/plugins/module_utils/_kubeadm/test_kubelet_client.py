@@ -1,7 +1,5 @@
 """A client certificate for a kubelet, as the module kubeadm has it signed on a control plane."""
 
-from __future__ import annotations
-
 import os
 
 import pytest

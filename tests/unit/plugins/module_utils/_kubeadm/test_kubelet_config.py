@@ -1,7 +1,5 @@
 """The kubelet's configuration on a host of files, with a kubelet that comes up with it, or does not."""
 
-from __future__ import annotations
-
 import datetime
 import json
 import os

@@ -1,7 +1,5 @@
 """A control plane of files whose kubelet starts pods by their manifests: changed, put back, killed and taken up."""
 
-from __future__ import annotations
-
 import os
 import stat
 import time

@@ -1,7 +1,5 @@
 """Lock and configuration of kubeadm: where no other user can put, hold or read them."""
 
-from __future__ import annotations
-
 import os
 
 import pytest

@@ -1,7 +1,5 @@
 """What kubernetes_node_info returns, and what an interrupted kubeadm leaves for it to see."""
 
-from __future__ import annotations
-
 import fcntl
 
 import pytest

@@ -3,8 +3,6 @@
 tests/e2e/lifecycle/test_others_data.py has real hosts.
 """
 
-from __future__ import annotations
-
 import hashlib
 import itertools
 import json

@@ -1,7 +1,5 @@
 """Renewal of certificates on a host of files, whose kubeadm, kubelet and static pods do what real ones do with them."""
 
-from __future__ import annotations
-
 import base64
 import datetime
 import os

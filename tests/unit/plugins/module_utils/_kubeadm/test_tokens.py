@@ -1,7 +1,5 @@
 """Tokens for hosts that join."""
 
-from __future__ import annotations
-
 import pytest
 from ansible_collections.ipu.fabric.plugins.module_utils._common.command import Done
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError

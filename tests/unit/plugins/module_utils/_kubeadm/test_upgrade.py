@@ -1,7 +1,5 @@
 """kubeadm upgrade: when it runs, with which command, and what it says that it changes."""
 
-from __future__ import annotations
-
 import pytest
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
 from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm import paths, upgrade

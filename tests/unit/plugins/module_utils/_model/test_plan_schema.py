@@ -1,7 +1,5 @@
 """Whole plans against docs/plan.schema.json: every field is there, has its type, and has a name that is published."""
 
-from __future__ import annotations
-
 import copy
 import json
 

@@ -1,7 +1,5 @@
 """Networks under an operator that, like the real one, leaves a NAD alone as long as its own note of it is the same."""
 
-from __future__ import annotations
-
 import copy
 import json
 import types

@@ -1,7 +1,5 @@
 """The order in which the network operator's objects go, on a cluster in memory with a garbage collector."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """Releases that go together."""
 
-from __future__ import annotations
-
 import pytest
 from ansible_collections.ipu.fabric.plugins.module_utils._common.findings import Findings
 from ansible_collections.ipu.fabric.plugins.module_utils._model.settings import Settings

@@ -1,7 +1,5 @@
 """Objects that the operator has rendered from its policy, and that it leaves alone as long as its note is there."""
 
-from __future__ import annotations
-
 import copy
 import types
 

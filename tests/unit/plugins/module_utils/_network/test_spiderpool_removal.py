@@ -1,7 +1,5 @@
 """The order in which Spiderpool's objects go, on a cluster in memory with a garbage collector and finalizers."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

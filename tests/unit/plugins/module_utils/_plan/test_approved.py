@@ -1,7 +1,5 @@
 """What has moved since a plan was approved, in words; and files that are no plan of these hosts."""
 
-from __future__ import annotations
-
 import copy
 import json
 

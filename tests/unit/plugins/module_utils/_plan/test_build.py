@@ -1,7 +1,5 @@
 """Whole plans, from inventories and observations made by hand."""
 
-from __future__ import annotations
-
 import copy
 import json
 import time

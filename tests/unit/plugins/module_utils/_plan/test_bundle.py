@@ -1,7 +1,5 @@
 """A bundle that does not have what the plan installs is an error before anything is changed."""
 
-from __future__ import annotations
-
 import copy
 
 import pytest

@@ -1,7 +1,5 @@
 """Certificates of the existing cluster: what the plan says of those that end, and of those that have ended."""
 
-from __future__ import annotations
-
 import pytest
 from ansible_collections.ipu.fabric.plugins.module_utils._plan import certificates
 from ansible_collections.ipu.fabric.tests.unit.fixtures.site import certificate, errors, finished, plan, running

@@ -1,7 +1,5 @@
 """What happens to each host, in a word, and the closing line of the plan."""
 
-from __future__ import annotations
-
 import pytest
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.changes import change_lines, host_changes, summarize
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.hosts import place_hosts

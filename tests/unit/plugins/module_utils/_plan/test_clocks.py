@@ -1,7 +1,5 @@
 """What the plan says of clocks, with NTP servers of the site and without."""
 
-from __future__ import annotations
-
 import pytest
 from ansible_collections.ipu.fabric.tests.unit.fixtures import site as sites
 

@@ -1,7 +1,5 @@
 """The cluster of a kubeconfig, and the one that the hosts are in."""
 
-from __future__ import annotations
-
 import pytest
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
 from ansible_collections.ipu.fabric.plugins.module_utils._plan import cluster_identity

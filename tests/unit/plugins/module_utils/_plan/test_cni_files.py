@@ -1,7 +1,5 @@
 """Whose configuration of a pod network a runtime would take, on bare hosts and on nodes."""
 
-from __future__ import annotations
-
 import pytest
 from ansible_collections.ipu.fabric.tests.unit.fixtures import site as sites
 

@@ -1,7 +1,5 @@
 """The plan on clusters that k3s and RKE2 have made."""
 
-from __future__ import annotations
-
 import pytest
 from ansible_collections.ipu.fabric.plugins.module_utils._host.distributions import read_kubernetes
 from ansible_collections.ipu.fabric.plugins.module_utils._model.settings import Settings

@@ -1,7 +1,5 @@
 """The fabric NICs that are nearest to the GPUs of a host, by what its PCI tree looks like."""
 
-from __future__ import annotations
-
 import pytest
 from ansible_collections.ipu.fabric.plugins.module_utils._host import links as host_links
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.gpus import plan_gpus

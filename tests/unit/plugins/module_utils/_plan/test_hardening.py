@@ -1,7 +1,5 @@
 """What the plan says of the control plane's hardening, and of control planes that differ."""
 
-from __future__ import annotations
-
 import pytest
 from ansible_collections.ipu.fabric.plugins.module_utils._model.settings import IpuRelease
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.hardening import read_site

@@ -1,7 +1,5 @@
 """What hosts need for their roles, and what the plan says of those that have less."""
 
-from __future__ import annotations
-
 import pytest
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.host_sizes import KINDS, ROLES, SIZES, due_sizes
 from ansible_collections.ipu.fabric.tests.unit.fixtures import site as sites

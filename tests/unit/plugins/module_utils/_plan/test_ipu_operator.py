@@ -1,7 +1,5 @@
 """The plan and the installed IPU operator: nothing is upgraded or taken over silently, nor refused late."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

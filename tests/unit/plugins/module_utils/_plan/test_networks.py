@@ -1,7 +1,5 @@
 """The networks of whole plans: rails, names, VLANs and bonds, families."""
 
-from __future__ import annotations
-
 import copy
 
 import pytest

@@ -1,7 +1,5 @@
 """The address of each node: which one is chosen, and which ones its kubelet would refuse."""
 
-from __future__ import annotations
-
 import pytest
 from ansible_collections.ipu.fabric.tests.unit.fixtures.site import (
     change,

@@ -1,7 +1,5 @@
 """Clusters of three control planes and two workers, in which some hosts are down."""
 
-from __future__ import annotations
-
 import pytest
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.node_removal import asked_names, plan_removal

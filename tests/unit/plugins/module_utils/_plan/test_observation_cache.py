@@ -1,7 +1,5 @@
 """A host that is down keeps its place in the plan."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """What is reached without the proxy."""
 
-from __future__ import annotations
-
 import pytest
 from ansible_collections.ipu.fabric.plugins.module_utils._model.settings import SiteProxy
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.proxy import host_of, sources

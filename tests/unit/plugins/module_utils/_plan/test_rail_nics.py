@@ -1,7 +1,5 @@
 """NICs of a rail that are not like the others."""
 
-from __future__ import annotations
-
 import random
 
 import pytest

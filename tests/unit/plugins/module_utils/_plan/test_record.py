@@ -1,7 +1,5 @@
 """Who made a plan, and what differs from the one before."""
 
-from __future__ import annotations
-
 import copy
 import json
 import shlex

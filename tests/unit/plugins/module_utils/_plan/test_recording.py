@@ -1,7 +1,5 @@
 """Recorded observations: what is one, and what a plan makes of hosts that it lacks."""
 
-from __future__ import annotations
-
 import gzip
 import json
 

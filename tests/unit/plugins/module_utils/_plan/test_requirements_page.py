@@ -1,7 +1,5 @@
 """docs/requirements.md says what the tables of the plan say."""
 
-from __future__ import annotations
-
 import re
 
 from ansible_collections.ipu.fabric.plugins.module_utils._common.findings import CHECKS

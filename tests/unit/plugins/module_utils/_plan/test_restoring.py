@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import pytest
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.restoring import plan_restore
 from ansible_collections.ipu.fabric.tests.unit.fixtures import site

@@ -1,7 +1,5 @@
 """The plan and the existing cluster: what no role can change is an error before anything is touched."""
 
-from __future__ import annotations
-
 import pytest
 from ansible_collections.ipu.fabric.plugins.module_utils._common.findings import ALLOWABLE, REQUIRED
 from ansible_collections.ipu.fabric.plugins.module_utils._model.settings import Kubeconfig, OwnMultus

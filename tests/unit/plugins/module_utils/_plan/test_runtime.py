@@ -1,7 +1,5 @@
 """Docker Engine as the runtime: what the plan says of it, and what it refuses."""
 
-from __future__ import annotations
-
 import pytest
 import yaml
 from ansible_collections.ipu.fabric.plugins.module_utils._component.kubernetes_kubelet import kubelet_settings

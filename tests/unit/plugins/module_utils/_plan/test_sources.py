@@ -1,7 +1,5 @@
 """Where things come from: what is accepted without TLS, what is known by its digest, and what is pinned."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

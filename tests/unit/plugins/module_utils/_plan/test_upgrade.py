@@ -1,7 +1,5 @@
 """Which nodes an upgrade takes, in which turns, and what forbids it."""
 
-from __future__ import annotations
-
 import pytest
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.upgrade import MARK, plan_upgrade, upgrade_text
 from ansible_collections.ipu.fabric.tests.unit.fixtures.site import errors, running, site

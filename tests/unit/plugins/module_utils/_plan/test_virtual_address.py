@@ -1,7 +1,5 @@
 """The virtual address of the API in the plan."""
 
-from __future__ import annotations
-
 import pytest
 from ansible_collections.ipu.fabric.plugins.module_utils._model.settings import Settings
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.build import build_preflight

@@ -1,7 +1,5 @@
 """A failed check once more: its object, and the commands that show it and repeat it."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

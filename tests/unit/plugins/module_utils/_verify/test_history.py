@@ -1,7 +1,5 @@
 """Earlier reports: as many as are kept, and none from a file that is something else."""
 
-from __future__ import annotations
-
 import pytest
 from ansible_collections.ipu.fabric.plugins.module_utils._model.checks import Head
 from ansible_collections.ipu.fabric.plugins.module_utils._verify import history

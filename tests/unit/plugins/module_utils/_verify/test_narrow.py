@@ -1,7 +1,5 @@
 """The proof of some nodes, and how it compares with one before."""
 
-from __future__ import annotations
-
 import pytest
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
 from ansible_collections.ipu.fabric.plugins.module_utils._model.checks import Check

@@ -1,7 +1,5 @@
 """Which nodes a scheduled proof takes next."""
 
-from __future__ import annotations
-
 import pytest
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
 from ansible_collections.ipu.fabric.plugins.module_utils._verify import slices

@@ -1,7 +1,5 @@
 """Bars of addresses: their parts are the whole subnet, and each can be seen."""
 
-from __future__ import annotations
-
 import ipaddress
 
 import pytest

@@ -1,7 +1,5 @@
 """Heat maps: the colour of a figure says how far it is from the usual one, and nothing that is unproven is green."""
 
-from __future__ import annotations
-
 import pytest
 from ansible_collections.ipu.fabric.plugins.module_utils._verify.catalog import FAILED, PASSED, result, unproven
 from ansible_collections.ipu.fabric.plugins.module_utils._verify.matrix import matrices

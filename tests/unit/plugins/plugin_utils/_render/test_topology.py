@@ -1,7 +1,5 @@
 """The drawing of a plan: nothing overlaps, text fits, and each host is in it once."""
 
-from __future__ import annotations
-
 import itertools
 
 import pytest

@@ -1,7 +1,5 @@
 """The comparison of transports, from logs of benchmarks."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

@@ -1,7 +1,5 @@
 """Releases of a plan: how long they are supported, and where each comes from."""
 
-from __future__ import annotations
-
 import re
 
 import pytest
