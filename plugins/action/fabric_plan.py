@@ -40,7 +40,7 @@ from ..module_utils._plan.record import (
     without_drift,
 )
 from ..module_utils._plan.recording import Recording, recorded
-from ..module_utils._plan.report import as_text, drift_text, next_steps
+from ..module_utils._plan.report import as_text, drift_text, files_text, limit_text, next_steps
 from ..modules import fabric_plan
 from ..plugin_utils._artifacts import plan_text, read_file, write_files
 from ..plugin_utils._bundle import see_bundle
@@ -251,9 +251,17 @@ class ActionModule(ControllerAction):
                     given[name] = self._templar.template(known[variable])
         return super().run(tmp, task_vars)
 
+    def below(self, options: t.Mapping[str, t.Any], observations: Observations, recorded: bool) -> str:
+        """What is said below the plan of a site: the hosts outside this run, and its files. Check mode has none."""
+        known = self.variables
+        others = () if recorded else set(observations) - set(known.get("ansible_play_hosts_all", observations))
+        fetched = self._templar.template(known.get("fabric_kubeconfig", "")) if options["manage_kubernetes"] else ""
+        files = "" if self._task.check_mode else files_text(options["artifacts_dir"], fetched, recorded)
+        return limit_text(known.get("ansible_limit", ""), others) + files
+
     def act(self, options: t.Dict[str, t.Any]) -> t.Dict[str, t.Any]:
         observations, scope, cluster = (options.pop(name) for name in ("hosts", "scope", "cluster"))
-        plan, drift, _site, in_full = (options.pop(name) for name in ("plan", "drift", "site", "all_findings"))
+        plan, drift, site, in_full = (options.pop(name) for name in ("plan", "drift", "site", "all_findings"))
         refuse = options.pop("refuse")
         if scope == "cluster":
             # In check mode nothing has replaced the kubeconfig of a former cluster yet.
@@ -293,6 +301,7 @@ class ActionModule(ControllerAction):
             result = make_preflight(settings, observations)
         else:
             result = make_plan(settings, observations, self._task.check_mode, recording, in_full)
+            result["text"] += self.below(options, observations, bool(recording)) if site else ""
             result["refusal"] = refusal(result["plan"], options["artifacts_dir"], refuse)
         levels = [finding["level"] for finding in result["plan"]["findings"]]
         return {**result, "errors": levels.count("error")}

@@ -507,7 +507,9 @@ upgrade:
   returned: with O(scope=upgrade)
   type: dict
 text:
-  description: The plan for a terminal. With O(scope=applied) what to do next.
+  description:
+    - The plan for a terminal, with O(site) also the hosts outside C(--limit) and the files of the plan.
+    - With O(scope=applied) what to do next.
   returned: but with O(scope=ports) and O(scope=cluster)
   type: str
 errors:

@@ -1,5 +1,4 @@
 # Copyright (c) 2026, ipu.fabric contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A plan as text for a terminal, and the rows that plan.html shows too."""
 
@@ -370,6 +369,25 @@ def drift_text(drift: t.Sequence[Drift]) -> str:
     if split_drift(drift)[0]:
         lines += ["", *wrap_words("Next: ipu.fabric.fabric changes what is listed here; --check --diff shows how.", "")]
     return printable("\n".join(lines)) + "\n"
+
+
+def limit_text(limit: str, others: t.Collection[str]) -> str:
+    """That a run with --limit sets up no other host. others: those of the inventory that it leaves out."""
+    if not limit or not others:
+        return ""
+    more = f" and {len(others) - NAMES} more" if len(others) > NAMES else ""
+    return (
+        f"\nLimited to {limit} (--limit): this run sets up no other host.\n"
+        f"The plan covers them too, and they were asked for it: {', '.join(sorted(others)[:NAMES])}{more}\n"
+    )
+
+
+def files_text(folder: str, kubeconfig: str, recorded: bool) -> str:
+    """Which files a site has there. kubeconfig: that which site writes; recorded: the plan is of a recording."""
+    proof = "" if recorded else "; site adds report.html, report.json, junit.xml"
+    name = kubeconfig.rpartition("/")[2] if kubeconfig.startswith(folder) and not recorded else ""
+    rights = f"  {name}, with all rights on the cluster, comes from site\n" if name else ""
+    return f"\nFiles in {folder}:\n  plan.json and plan.html{proof}\n{rights}"
 
 
 def as_text(plan: Preflight, title: str = "Plan", known: t.Sequence[Finding] = ()) -> str:

@@ -14,6 +14,7 @@ from ansible_collections.ipu.fabric.plugins.action import fabric_plan
 from ansible_collections.ipu.fabric.plugins.action.fabric_plan import keep_plan
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
 from ansible_collections.ipu.fabric.plugins.module_utils._host.facts import ca_digest
+from ansible_collections.ipu.fabric.plugins.module_utils._plan.report import limit_text
 from ansible_collections.ipu.fabric.plugins.plugin_utils._artifacts import write_file
 from ansible_collections.ipu.fabric.tests.unit.fixtures.paths import ROOT
 from ansible_collections.ipu.fabric.tests.unit.fixtures.site import SETTINGS, errors, finished, plan, site
@@ -54,6 +55,33 @@ def test_check_mode_returns_the_plan_and_writes_nothing(tmp_path):
     assert not result["changed"]  # there is no plan to compare it with
     assert result["plan"]["networks"][0]["name"] == "a"
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("check_mode", "variables", "said"),
+    [
+        (True, {}, []),
+        (True, {"ansible_limit": "w1", "ansible_play_hosts_all": ["cp1", "w1", "w2"]}, []),
+        (True, {"ansible_limit": "w1", "ansible_play_hosts_all": ["w1"]},
+         ["Limited to w1 (--limit): this run sets up no other host.",
+          "The plan covers them too, and they were asked for it: cp1, w2"]),
+        (False, {}, ["Files in {}:", "  plan.json and plan.html; site adds report.html, report.json, junit.xml",
+                     "  admin.conf, with all rights on the cluster, comes from site"]),
+        (False, {"fabric_kubeconfig": "/elsewhere/admin.conf"},
+         ["Files in {}:", "  plan.json and plan.html; site adds report.html, report.json, junit.xml"]),
+    ],
+)  # fmt: skip
+def test_below_the_plan_of_a_site(tmp_path, check_mode, variables, said):
+    known = {"fabric_kubeconfig": f"{tmp_path}/admin.conf", **variables}
+    given = {"hosts": site(), "artifacts_dir": str(tmp_path)}
+    plain, whole = (run(check_mode, known, **given, site=each)["text"] for each in (False, True))
+    assert [line for line in whole[len(plain) :].splitlines() if line] == [line.format(tmp_path) for line in said]
+
+
+def test_more_hosts_outside_a_run_than_a_line_has():
+    assert limit_text("a", [f"n{number}" for number in range(11)]).endswith(
+        ": n0, n1, n10, n2, n3, n4, n5, n6 and 3 more\n"
+    )
 
 
 def test_a_host_that_is_down_is_planned_from_the_last_run(tmp_path):
