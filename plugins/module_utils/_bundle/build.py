@@ -1,5 +1,4 @@
 # Copyright (c) 2026, ipu.fabric contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Makes a bundle: part by part, each file recorded when it is whole. A run that was interrupted goes on from there."""
 
@@ -29,12 +28,8 @@ from .._model.bundle import LIST, PACKAGES, RELEASES, SCHEMA, Bundle, BundleFile
 from . import fetch, packages
 from .images import always_pulled, archive_of, find_images, for_control_planes, normal_name
 
-try:
+with contextlib.suppress(ImportError):  # run_module() says so, by the module's `libraries`
     import yaml
-
-    HAS_YAML = True
-except ImportError:
-    HAS_YAML = False  # run_module() says so, by the module's `libraries`
 
 if t.TYPE_CHECKING:
     from ansible.module_utils.basic import AnsibleModule

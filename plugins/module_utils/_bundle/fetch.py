@@ -1,10 +1,10 @@
 # Copyright (c) 2026, ipu.fabric contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What a bundle is filled from besides files: charts by helm, images by skopeo. Each is whole before it has a name."""
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -18,12 +18,8 @@ from .._host.download import AGAIN
 from .._kube.helm import chart_source, check_chart
 from .images import registry_of
 
-try:
+with contextlib.suppress(ImportError):  # run_module() says so, by the module's `libraries`
     import yaml
-
-    HAS_YAML = True
-except ImportError:
-    HAS_YAML = False  # run_module() says so, by the module's `libraries`
 
 
 class Chart(t.TypedDict):

@@ -1,5 +1,4 @@
 # Copyright (c) 2026, ipu.fabric contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Cilium beside multus: by default its chart has it take the CNI configurations of all others out of service."""
 

@@ -1,5 +1,4 @@
 # Copyright (c) 2026, ipu.fabric contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Helm releases: what is there is read from the API, and the helm program runs only when something differs.
 
@@ -43,12 +42,8 @@ from .pod_problems import CRASHES, CRASHING, container_statuses, pod_problems
 from .query import Object, query, quoted
 from .readiness import network_problems
 
-try:
+with contextlib.suppress(ImportError):  # the API client needs it as well: connect() has failed by then
     import yaml
-
-    HAS_YAML = True
-except ImportError:
-    HAS_YAML = False  # the API client needs it as well: connect() has failed by then
 
 
 # Groups of other projects, whose definitions charts bring along. Their own operators may need another schema.

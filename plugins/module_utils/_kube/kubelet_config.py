@@ -1,5 +1,4 @@
 # Copyright (c) 2026, ipu.fabric contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The kubelet's configuration, changed in the keys that are given and left alone in all others. Pure.
 
@@ -8,18 +7,15 @@ Hosts can't parse YAML with what they have, so this runs on the controller, or w
 
 from __future__ import annotations
 
+import contextlib
 import re
 import typing as t
 
 from .._common.result import FabricError
 from .merge_values import merge_values
 
-try:
+with contextlib.suppress(ImportError):  # run_module() says so, by the module's `libraries`
     import yaml
-
-    HAS_YAML = True
-except ImportError:
-    HAS_YAML = False  # run_module() says so, by the module's `libraries`
 
 KIND = "KubeletConfiguration"
 BOOTSTRAP = re.compile(r"(?:^|[{,])\s*[\"']?serverTLSBootstrap[\"']?\s*:\s*true\b", re.MULTILINE)

@@ -1,5 +1,4 @@
 # Copyright (c) 2026, ipu.fabric contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What helm runs between rendering and applying: `post_render.py CHANGES.json < manifests > manifests`.
 
@@ -11,17 +10,14 @@ Stands alone: helm_release writes this file to disk as it is.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import sys
 import typing as t
 
-try:
+with contextlib.suppress(ImportError):
     import yaml
-
-    HAS_YAML = True
-except ImportError:
-    HAS_YAML = False
 
 CHECKSUM = "ipu.fabric/secret-"
 POD_LISTS = ("containers", "initContainers", "ephemeralContainers")

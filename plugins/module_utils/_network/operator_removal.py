@@ -1,5 +1,4 @@
 # Copyright (c) 2026, ipu.fabric contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What this collection has the network operator serve, removed in an order in which nothing loses the controller that
 cleans it up. What others made stays, and with it the operator that serves it."""

@@ -1,5 +1,4 @@
 # Copyright (c) 2026, ipu.fabric contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What this collection has Spiderpool serve, removed while its controller still gives addresses back: all of it, or
 what is not planned any more. And, once it is uninstalled, what nobody would finalize any more. What others made stays,

@@ -1,6 +1,5 @@
 #!/bin/sh
 # Copyright (c) 2026, ipu.fabric contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 #
 # pod.sh COMMAND [ARGUMENT...]: runs inside a probe pod, as the text of `sh -c`. parsers.py reads what it prints.

@@ -1,6 +1,5 @@
 #!/bin/sh
 # Copyright (c) 2026, ipu.fabric contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Fails unless this process can lock memory without a limit. RDMA registers memory up to the limit, unless the process has
 # CAP_IPC_LOCK (bit 14), which only root keeps.

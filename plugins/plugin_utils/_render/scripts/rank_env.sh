@@ -1,6 +1,5 @@
 #!/bin/sh
 # Copyright (c) 2026, ipu.fabric contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 # rank_env.sh WHOSE RAILS FLAGS [NAME=VALUE]... -- PROGRAM...: starts one rank of a program, with the variables of NCCL, UCX and
 # Horovod. Only the pod knows its GIDs, and only at run time: an index differs from pod to pod, and many kernels show all
