@@ -133,16 +133,22 @@ CHECKS: t.Dict[str, str] = {**ALLOWABLE, **REQUIRED}
 
 ALIKE = 3  # findings with the same words that are told one by one
 TOGETHER = ("unobserved",)  # alike from two hosts on, if the cause is the same
+SIDE_BY_SIDE = ("fabric-nic",)  # alike are one from two hosts on, with what was seen on each of a few
 ONE_BY_ONE = ("plan-moved",)  # each is a decision, and they have a limit of their own
 
 
 def _folded(group: t.Sequence[Finding]) -> t.List[Finding]:
-    """Findings that differ only in what was seen on their hosts, as one where there are many."""
+    """Findings that differ only in what was seen on their hosts, as one where there are many, or of NICs a few."""
     first = group[0]
     apart = 1 if first["check"] in TOGETHER else ALIKE
-    if len(group) <= apart or first["check"] in ONE_BY_ONE or not all(finding["hosts"] for finding in group):
+    few = len(group) <= apart
+    alone = len(group) == 1 or (few and first["check"] not in SIDE_BY_SIDE) or first["check"] in ONE_BY_ONE
+    if alone or not all(finding["hosts"] for finding in group):
         return list(group)
     hosts = list(dict.fromkeys(host for finding in group for host in finding["hosts"]))
+    if few:
+        seen = "; ".join(f"{shorten_list(finding['hosts'], ALIKE)}: {finding['seen']}" for finding in group)
+        return [{**first, "hosts": hosts, "seen": seen}]
     rest = len(hosts) - len(first["hosts"])
     more = f"{rest} more {'host' if rest == 1 else 'hosts'}"
     seen = f"{shorten_list(first['hosts'], ALIKE)}: {first['seen']}; and the like on {more}"

@@ -32,6 +32,26 @@ def test_hosts_that_are_out_of_reach_for_the_same_cause_are_told_once() -> None:
     assert no_route["seen"] == f"w2: {ssh.format(2, causes[1])}; and the like on 2 more hosts"
 
 
+@pytest.mark.parametrize(
+    ("hosts", "seen"),
+    [
+        (1, "eth1 at 10.0.0.1"),
+        (2, "w1: eth1 at 10.0.0.1; w2: eth1 at 10.0.0.2"),
+        (3, "w1: eth1 at 10.0.0.1; w2: eth1 at 10.0.0.2; w3: eth1 at 10.0.0.3"),
+        (4, "w1: eth1 at 10.0.0.1; and the like on 3 more hosts"),
+    ],
+)
+def test_nics_of_a_few_hosts_are_told_side_by_side(hosts: int, seen: str) -> None:
+    """Two hosts without RDMA took two blocks of the same words."""
+    findings = Findings()
+    for number in range(1, hosts + 1):
+        findings.error("fabric-nic", [f"w{number}"], "No RDMA.", f"eth1 at 10.0.0.{number}", "Load the driver.")
+    findings.error("fabric-nic", ["x1"], "No RDMA.", "none", "Load another driver.")
+    together, alone = findings.as_list()
+    assert (together["hosts"], together["seen"]) == ([f"w{number}" for number in range(1, hosts + 1)], seen)
+    assert (alone["hosts"], alone["seen"]) == (["x1"], "none")
+
+
 def test_what_differs_in_advice_or_has_no_host_stays_apart() -> None:
     findings = Findings()
     for number in range(5):
