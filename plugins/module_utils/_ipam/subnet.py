@@ -31,6 +31,9 @@ POINT_TO_POINT = 2  # bits of a link between a node and a switch: /30 and longer
 ROUTED = "https://github.com/ipu-fabric/ipu.fabric/blob/main/docs/networks.md#routed-rails"
 
 
+CIDRS = {"pods": "fabric_pod_cidr", "services": "fabric_service_cidr"}
+
+
 @dataclasses.dataclass(frozen=True)
 class FabricNode:
     """A node's NIC on the fabric."""
@@ -51,7 +54,9 @@ class SubnetRequest:
     reserved: t.Sequence[str] = ()  # addresses, CIDRs and ranges a-b that pods must not get, of any subnet
     share: str = "upper_half"  # or all, a CIDR, a range a-b
     avoid: t.Sequence[str] = ()  # CIDRs that the subnet must not overlap
-    avoid_stays: bool = False  # others manage the cluster whose CIDRs they are; no option of the module
+    # Whose these CIDRs are, pods or services, and whether others manage that cluster. No options of the module.
+    avoid_of: t.Mapping[str, str] = dataclasses.field(default_factory=dict)
+    avoid_stays: bool = False
     pods: int = 0  # addresses in all; 0: at least one
     ipam: str = "whereabouts"  # or nv-ipam
     ipam_release: str = ""  # of the network operator; empty: the newest
@@ -158,22 +163,31 @@ def _network(interfaces: Interfaces, own: Addresses, stated: str) -> Network:
 
 
 def _refuse_overlap(network: Network, request: SubnetRequest) -> None:
-    if request.avoid_stays:
-        move = "Choose another `subnet`" if request.subnet else "Give the fabric NICs addresses of another subnet"
-        step = f"{move}, or select another NIC: the ranges of a cluster that others manage stay as they are."
-    else:
-        step = "Choose another fabric_pod_cidr or fabric_service_cidr" + (
-            ", or another `subnet`." if request.subnet else ": the fabric's addresses are given by the hosts."
-        )
     for text in request.avoid:
         if not netaddr.IPSet(parse_range(text, "avoid")).isdisjoint(netaddr.IPSet(whole(network))):
             raise FabricError(
                 "The fabric subnet must not overlap another network of the cluster.",
-                f"avoid {text}",
+                _whose(text, request),
                 f"the fabric subnet is {network}",
-                step,
+                _where_to_go(text, request),
                 code="invalid-input",
             )
+
+
+def _whose(text: str, request: SubnetRequest) -> str:
+    whose = request.avoid_of.get(text)
+    if not whose:
+        return f"avoid {text}"
+    return f"the cluster's {whose} have {text}" if request.avoid_stays else f"{CIDRS[whose]} is {text}"
+
+
+def _where_to_go(text: str, request: SubnetRequest) -> str:
+    if request.avoid_stays:
+        move = "Choose another `subnet`" if request.subnet else "Give the fabric NICs addresses of another subnet"
+        return f"{move}, or select another NIC: the ranges of a cluster that others manage stay as they are."
+    variables = CIDRS.get(request.avoid_of.get(text, ""), " or ".join(CIDRS.values()))
+    other = ", or another `subnet`." if request.subnet else ": the fabric's addresses are given by the hosts."
+    return f"Choose another {variables}{other}"
 
 
 def _gateway(network: Network, text: str, own: Addresses) -> t.Optional[Address]:

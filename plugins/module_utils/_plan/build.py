@@ -181,7 +181,7 @@ def build_plan(settings: Settings, observations: Observations, today: str, recor
         pods_per_node=settings.pods_per_node,
         require_rdma=settings.require_rdma,
         taken=taken_addresses(hosts, vipu_of) + ([virtual["address"]] if virtual else []),
-        avoid=cidrs.as_text(),
+        avoid=cidrs.owners(),
         avoid_stays=not settings.manage_kubernetes,
         cluster_size=len(hosts),
         vipu=[controller["address"] for controller in vipu["controllers"]] if settings.ipu else None,

@@ -37,6 +37,10 @@ class ClusterCidrs:
     def as_text(self) -> t.List[str]:
         return [str(cidr) for cidr in self.pods + self.services]
 
+    def owners(self) -> t.Dict[str, str]:
+        """By CIDR whose addresses these are."""
+        return {**{str(cidr): "services" for cidr in self.services}, **{str(cidr): "pods" for cidr in self.pods}}
+
 
 def kubernetes_version(settings: Settings, hosts: Hosts) -> str:
     """The site's, or of a cluster that is managed elsewhere the one that its first control plane runs."""

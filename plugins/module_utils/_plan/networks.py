@@ -47,7 +47,7 @@ class NetworkRules:
     pods_per_node: int
     require_rdma: bool
     taken: t.Sequence[str]  # addresses that no pod may get
-    avoid: t.Sequence[str]  # CIDRs of pods and services
+    avoid: t.Mapping[str, str]  # CIDRs, and whose they are: pods or services
     avoid_stays: bool  # others manage the cluster
     cluster_size: int  # hosts
     vipu: t.Optional[t.Sequence[str]] = None  # addresses of V-IPU, as far as they are known; None: no IPUs are planned
@@ -319,7 +319,8 @@ def _plan_families(chosen: NetworkLinks, rules: NetworkRules) -> t.List[_FamilyP
             gateway=gateways.pop(version, ""),
             reserved=[*network.reserved, *rules.taken],
             share=_share(network, version),
-            avoid=rules.avoid,
+            avoid=list(rules.avoid),
+            avoid_of=rules.avoid,
             avoid_stays=rules.avoid_stays,
             pods=needed,
             # Spiderpool allocates single addresses, as whereabouts does.

@@ -126,7 +126,7 @@ def plan(site: Site) -> t.Tuple[t.List[t.Dict[str, t.Any]], Findings]:
         pods_per_node=site.pods,
         require_rdma=True,
         taken=taken_addresses(hosts, vipu_of),
-        avoid=[],
+        avoid={},
         avoid_stays=False,
         cluster_size=len(hosts),
     )

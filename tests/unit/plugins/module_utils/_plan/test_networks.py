@@ -879,3 +879,21 @@ def test_subnets_that_overlap_are_refused_whatever_the_ranges(hosts):
 )
 def test_names_that_no_resource_can_have(hosts, name):
     assert name in errors(plan(hosts, networks=[{"name": "rdma-net", "rdma_resource": name}]))["networks"]["seen"]
+
+
+@pytest.mark.parametrize(
+    ("settings", "seen", "step"),
+    [
+        ({"pod_cidr": "10.5.0.0/16"}, "fabric_pod_cidr is 10.5.0.0/16", "Choose another fabric_pod_cidr: "),
+        ({"service_cidr": "10.5.0.0/20"}, "fabric_service_cidr is 10.5.0.0/20", "Choose another fabric_service_cidr: "),
+        (
+            {"pod_cidr": "10.5.0.0/16", "manage_kubernetes": False, "cni": "none"},
+            "the cluster's pods have 10.5.0.0/16",
+            "Give the fabric NICs addresses of another subnet",
+        ),
+    ],
+)
+def test_a_range_in_the_way_is_told_with_whose_it_is(settings, seen, step):
+    [finding] = [one for one in plan(site(), **settings)["findings"] if one["check"] == "subnet"]
+    assert finding["seen"] == f"the fabric subnet is 10.5.0.0/24 ({seen})"
+    assert finding["next"].startswith(step)
