@@ -7,6 +7,7 @@ from __future__ import annotations
 import typing as t
 
 from .._common.result import FabricError
+from .._host.cluster import MULTUS_IMAGES
 from .._ipam.pool_audit import running_pods
 from .._ipam.spiderpool import PATH as SPIDERPOOL
 from .._kube.client import Cluster
@@ -15,7 +16,7 @@ from .._kube.query import Object, query
 from .._kube.rights import TO_PROVE, missing_rights, served_rights
 from .._model.plan import Plan
 from .._network.address_sources import listed_pools
-from .._network.cluster_info import MULTUS_IMAGES, image_names
+from .._network.cluster_info import image_names
 from .._network.macvlan_objects import API as MELLANOX
 from .._plan.derived import ClusterObjects, derive_plan
 from .._plan.derived_addresses import Pools
