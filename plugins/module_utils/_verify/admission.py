@@ -34,8 +34,12 @@ PARTS = {
     "drivers": ("Changed", "Other drivers of its NICs"),
     "kernel": ("Changed", "Another kernel"),
     "driver_versions": ("Changed", "Another version of its NICs' drivers"),  # the kernel's own differ with it
+    "kubelet": ("Upgraded", "Another kubelet or container runtime"),
+    "releases": ("Upgraded", "Other releases of operators or of their components"),
     "boot": ("Rebooted", "Rebooted"),
 }
+OF_ALL = ("releases",)  # what changes on all nodes at once closes none: that would close the cluster
+RELEASES = ("network_operator", "spiderpool", "whereabouts", "gpu_operator")  # of what runs on nodes
 Parts = t.Mapping[str, str]  # digests by the names in PARTS; of what is not known there is none
 
 
@@ -193,8 +197,10 @@ def tell(checks: t.Sequence[Check]) -> str:
 
 
 def nic_parts(plan: Plan) -> t.Dict[str, t.Dict[str, str]]:
-    """Of the nodes of the fabric what the hosts said of their fabric NICs, as digests."""
+    """Of the nodes of the fabric what the hosts said of their fabric NICs, and the planned releases, as digests."""
     found = {}
+    planned = plan.get("releases", {})
+    releases = [*(planned.get(name) or "" for name in RELEASES), planned.get("components") or {}]
     for target in targets(plan):
         links = [link for _name, link in sorted(plan["hosts"][target.host]["links"].items())]
         parts = {
@@ -203,6 +209,7 @@ def nic_parts(plan: Plan) -> t.Dict[str, t.Dict[str, str]]:
             "firmware": [link["firmware"] for link in links if link.get("firmware")],
             "guids": [link["guid"] for link in links if link.get("guid")],
             "driver_versions": [link["driver_version"] for link in links if link.get("driver_version")],
+            "releases": releases if any(releases) else [],
         }
         found[target.node] = {name: fingerprint(values) for name, values in parts.items() if values}
     return found
@@ -222,7 +229,12 @@ def see_node(node: Object, nics: Parts) -> NodeSeen:
     taints = query("spec.taints", node) or []
     others = [taint for taint in taints if taint["key"] != TAINT["key"] and taint["effect"] != "PreferNoSchedule"]
     about = query("status.nodeInfo", node) or {}
-    machine = {"machine": about.get("machineID"), "boot": about.get("bootID"), "kernel": about.get("kernelVersion")}
+    machine = {
+        "machine": about.get("machineID"),
+        "boot": about.get("bootID"),
+        "kernel": about.get("kernelVersion"),
+        "kubelet": [about[name] for name in ("kubeletVersion", "containerRuntimeVersion") if about.get(name)],
+    }
     return NodeSeen(
         node["metadata"]["name"],
         condition.get("status", ""),
@@ -239,6 +251,11 @@ def changed_parts(node: NodeSeen) -> t.List[str]:
     """What differs from when the node was proved, as far as it was known then and is now."""
     before = node.record.parts if node.record else {}
     return [part for part in PARTS if part in before and part in node.parts and before[part] != node.parts[part]]
+
+
+def is_another(node: NodeSeen) -> bool:
+    """Whether the node itself differs from when it was proved."""
+    return any(part not in OF_ALL for part in changed_parts(node))
 
 
 # What they are to carry
@@ -287,7 +304,7 @@ def close(
 ) -> t.Dict[str, NodeProof]:
     """With their taints. Never the last, and for a failure never more than wanted."""
     unproved = [name for name, one in found.items() if one.status not in ("", TRUE)]
-    served = {name for name in unproved if nodes[name].record and not changed_parts(nodes[name])}
+    served = {name for name in unproved if nodes[name].record and not is_another(nodes[name])}
     failed = [name for name in unproved if name in served and name in proof.verdicts and found[name].status == FALSE]
     shut = {name for name in unproved if nodes[name].tainted or name not in served}
     limit = at_most(wanted, sum(one.status != "" for one in found.values()))

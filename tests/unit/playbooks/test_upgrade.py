@@ -88,8 +88,12 @@ class Cluster(Answers):
         ]
         worse = [check for check in worse if check["status"] == "failed" and args["before"]]
         why = f"The fabric is worse than before on {', '.join(args['nodes'])}." if worse else ""
-        found = {"checks": checks, "regressions": worse, "refusal": why}
+        proofs = [{"name": name, "status": "True", "reason": "Proved", "text": ""} for name in proved]
+        found = {"checks": checks, "regressions": worse, "refusal": why, "bare": False, "proofs": proofs}
         return {**found, "table": "", "summary": "proved", "outcome": "proved"}
+
+    def node_admission(self, args: Data) -> Data:
+        return {"changed": bool(args["proofs"]), "lines": []}
 
     def control_plane_backup(self, args: Data) -> Data:
         return {"changed": True, "path": args["snapshot"]}
@@ -150,6 +154,24 @@ def test_one_after_another_and_a_second_run_changes_nothing(tmp_path: Path) -> N
     assert steps(again) == []
     assert "changed=0" in again.text
     assert "changed=1" not in again.text
+
+
+@pytest.mark.parametrize(("mode", "marks"), [("off", []), ("warn", ["", "w1"]), ("enforce", ["", "w1"])])
+def test_an_upgraded_node_is_unproved_from_before_it_takes_pods_until_it_is_proved(
+    tmp_path: Path, mode: str, marks: t.List[str]
+) -> None:
+    result = upgrade(tmp_path, fabric_admission=mode, fabric_max_unproved=2)
+    assert result.code == 0, result.text
+    calls = result.of("node_drain", "node_admission", "fabric_report")
+    order = [(call.module, call.args.get("state") or call.args.get("nodes")) for call in calls]
+    at = order.index(("node_drain", "uncordoned"), order.index(("fabric_report", ["cp2"])))  # of w1
+    after = [module for module, _args in order[at - bool(marks) : at + 2 + bool(marks)]]
+    expected = ["node_admission", "node_drain", "fabric_report", "node_admission"] if marks else []
+    assert after == (expected or ["node_drain", "fabric_report"])
+    told = result.of("node_admission")
+    assert {(call.args["mode"], call.args["max_unproved"]) for call in told} == ({(mode, 2)} if marks else set())
+    names = [" ".join(proof["name"] for proof in call.args["proofs"]) for call in told]
+    assert names == ([name for host in NAMES for name in ("", host)] if marks else [])
 
 
 @pytest.mark.parametrize("failure", ["blocked", "worse"])

@@ -31,7 +31,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 NET = "rdma-net"
-PARTS = {"machine": "m", "boot": "b", "kernel": "k", "nics": "n"}
+PARTS = {"machine": "m", "boot": "b", "kernel": "k", "nics": "n", "kubelet": "v1", "releases": "r"}
 RECORD = Record("2026-11-20T10:00:00Z", "ab" * 32, PARTS)
 PASSED = Verdict(TRUE, "Proved", "All checks of this node passed.")
 FAILED = Verdict(FALSE, "CheckFailed", "Gateway: no answer. Next: see the switch.")
@@ -182,8 +182,13 @@ def decided(
                 ("machine", "Reinstalled"),
                 ("kernel", "Changed"),
                 ("nics", "Changed"),
+                ("kubelet", "Upgraded"),
             )
         ],
+        # What changes on all nodes at once closes none of them; a failure after it closes within the budget.
+        (seen(parts={**PARTS, "releases": "x"}), None, UNKNOWN, "Upgraded", False),
+        (seen(parts={**PARTS, "releases": "x"}), PASSED, TRUE, "Proved", False),
+        (seen(parts={**PARTS, "releases": "x"}, tainted=True), None, UNKNOWN, "Upgraded", True),
         (seen(parts={**PARTS, "boot": "x"}), PASSED, TRUE, "Proved", False),
         (seen(parts={**PARTS, "boot": "x"}), FAILED, FALSE, "CheckFailed", True),
         # What was not known then, or is not known now, is no change.
@@ -309,6 +314,42 @@ def test_another_nic_firmware_or_driver_is_to_be_proved(change: t.Dict[str, t.An
     assert (found.reason if reason != "Proved" else found.status) == (reason if reason != "Proved" else TRUE)
     assert found.tainted == (reason != "Proved")
     assert found.message.startswith(told)
+
+
+def test_an_upgrade_of_operators_that_breaks_all_nodes_closes_some_of_them() -> None:
+    upgraded = [seen(f"w{number}", parts={**PARTS, "releases": "x"}) for number in range(1, 11)]
+    before = decided(*upgraded, OTHER)
+    assert {(one.status, one.tainted) for one in before.values() if one.status} == {(UNKNOWN, False)}
+    after = decided(*upgraded, OTHER, wanted=2, **{node.name: FAILED for node in upgraded})
+    assert sum(one.tainted for one in after.values()) == 2
+
+
+@pytest.mark.parametrize(
+    ("release", "value", "told"),
+    [
+        ("network_operator", "25.1.0", True),
+        ("components", {"multus": {"version": "v9"}}, True),
+        ("gpu_operator", "99.1.0", True),
+        ("kubernetes", "1.99.1", False),  # the node says that itself
+        ("ipu_operator", "9.9.9", False),  # nothing of it runs on nodes
+    ],
+)
+def test_other_releases_are_to_be_proved(release: str, value: t.Any, told: bool) -> None:
+    then, now = sites.plan(sites.site()), sites.plan(sites.site())
+    now["releases"][release] = value
+    name = now["hosts"]["w1"]["node"]
+    node = seen(name, record=RECORD._replace(parts=admission.nic_parts(then)[name]))
+    assert admission.changed_parts(node._replace(parts=admission.nic_parts(now)[name])) == ["releases"] * told
+
+
+def test_an_upgraded_kubelet_or_runtime_is_another_node() -> None:
+    def parts(**info: str) -> t.Mapping[str, str]:
+        about = {"kubeletVersion": "v1.35.4", "containerRuntimeVersion": "containerd://2.2.1", **info}
+        return admission.see_node({"metadata": {"name": "w1"}, "status": {"nodeInfo": about}}, {}).parts
+
+    assert parts()["kubelet"] != parts(kubeletVersion="v1.36.3")["kubelet"]
+    assert parts()["kubelet"] != parts(containerRuntimeVersion="containerd://2.3.0")["kubelet"]
+    assert "kubelet" not in admission.see_node({"metadata": {"name": "w1"}}, {}).parts
 
 
 def test_what_an_earlier_release_did_not_keep_is_no_change() -> None:
