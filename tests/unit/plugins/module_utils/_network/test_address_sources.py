@@ -7,8 +7,8 @@ import typing as t
 
 import pytest
 from ansible_collections.ipu.fabric.plugins.module_utils._ipam.ranges import parse_ranges, range_texts
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import Cluster
 from ansible_collections.ipu.fabric.plugins.module_utils._network import address_sets, address_sources
+from ansible_collections.ipu.fabric.tests.unit.fixtures.objects import Lists
 
 Object = t.Dict[str, t.Any]
 UPPER = {"type": "whereabouts", "range": "10.5.0.0/24", "range_start": "10.5.0.128", "exclude": ["10.5.0.140/31"]}
@@ -99,17 +99,6 @@ def test_planned(network: Object, ranges: t.List[str], pools: t.Set[t.Tuple[str,
 )
 def test_describe_addresses(found: t.List[str], text: str) -> None:
     assert address_sets.describe_addresses(parse_ranges(found, "here")) == text
-
-
-class Lists(Cluster):
-    """Answers with lists of objects."""
-
-    def __init__(self, **lists: t.Sequence[Object]) -> None:
-        super().__init__(None)
-        self.lists = lists
-
-    def get(self, path: str, **query: t.Any) -> t.Optional[Object]:
-        return {"items": self.lists.get(path.rpartition("/")[2].replace("-", "_"), [])}
 
 
 def test_every_source_of_addresses_and_nothing_else() -> None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import typing as t
 
 import pytest
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import Cluster, Resource
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import Resource
 from ansible_collections.ipu.fabric.plugins.module_utils._network import cluster_info, gpu_operator
+from ansible_collections.ipu.fabric.tests.unit.fixtures.objects import Lists
 
 Object = t.Dict[str, t.Any]
 ANNOTATIONS = {"meta.helm.sh/release-name": "gpu-operator", "meta.helm.sh/release-namespace": "gpu-operator"}
@@ -23,14 +24,7 @@ def pod(name: str, namespace: str, part: str = "containers", **limits: str) -> O
     return {"metadata": {"name": name, "namespace": namespace}, "spec": spec}
 
 
-class Api(Cluster):
-    def __init__(self, **items: t.Sequence[Object]) -> None:
-        super().__init__(None)
-        self.lists = items
-
-    def get(self, path: str, **query: t.Any) -> t.Optional[Object]:
-        return {"items": list(self.lists.get(path.rpartition("/")[2], ()))}
-
+class Api(Lists):
     def resource(self, api_version: str, kind: str) -> t.Optional[Resource]:
         return Resource(f"/apis/{api_version}", "nvidiadrivers", False) if "nvidiadrivers" in self.lists else None
 

@@ -4,44 +4,29 @@ import json
 
 import pytest
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import Cluster, Resource
 from ansible_collections.ipu.fabric.plugins.module_utils._network import operator_removal
+from ansible_collections.ipu.fabric.tests.unit.fixtures import objects
 from ansible_collections.ipu.fabric.tests.unit.fixtures.module import Module
+from ansible_collections.ipu.fabric.tests.unit.fixtures.objects import obj
 
 KEY = "k8s.v1.cni.cncf.io/networks"
 OPERATOR = "nvidia-network-operator"
 MULTUS = [{"image": "ghcr.io/k8snetworkplumbingwg/multus-cni:v4"}]
-KINDS = {
-    "MacvlanNetwork": Resource("/apis/mellanox.com/v1alpha1", "macvlannetworks", False),
-    "NicClusterPolicy": Resource("/apis/mellanox.com/v1alpha1", "nicclusterpolicies", False),
-    "HostDeviceNetwork": Resource("/apis/mellanox.com/v1alpha1", "hostdevicenetworks", False),
-    "NicNodePolicy": Resource("/apis/mellanox.com/v1alpha1", "nicnodepolicies", False),
-    "IPPool": Resource("/apis/nv-ipam.nvidia.com/v1alpha1", "ippools", True),
-    "NetworkAttachmentDefinition": Resource("/apis/k8s.cni.cncf.io/v1", "network-attachment-definitions", True),
-    "DaemonSet": Resource("/apis/apps/v1", "daemonsets", True),
-    "Deployment": Resource("/apis/apps/v1", "deployments", True),
-    "Pod": Resource("/api/v1", "pods", True),
-}
 
 
-class Memory(Cluster):
-    """Objects by path. Deleting one takes those that it owns along, some looks later."""
+class Memory(objects.Memory):
+    """Deleting an object takes those that it owns along, some looks later."""
 
     def __init__(self, *objects, lag=0):
-        super().__init__(None)
-        self.objects = {self.path_of(obj): obj for obj in objects}
-        self.deleted, self.doomed, self.lag = [], {}, lag
-
-    def resource(self, api_version, kind):
-        return KINDS.get(kind)
+        super().__init__(*objects)
+        self.doomed, self.lag = {}, lag
 
     def items(self, path, **query):
         for name, looks in list(self.doomed.items()):
             self.doomed[name] = looks - 1
             if looks <= 0:
                 self.objects.pop(name, None)
-        plural = path.rpartition("/")[2]
-        return [obj for obj in self.objects.values() if KINDS[obj["kind"]].plural == plural]
+        return super().items(path, **query)
 
     def delete(self, path):
         self.deleted.append(self.objects[path]["kind"])
@@ -49,23 +34,9 @@ class Memory(Cluster):
         return True
 
     def doom(self, path):
-        kind, name = self.objects[path]["kind"], self.objects[path]["metadata"]["name"]
         self.doomed[path] = self.lag
-        for other, obj in self.objects.items():
-            owners = obj["metadata"].get("ownerReferences") or []
-            if any((owner["kind"], owner["name"]) == (kind, name) for owner in owners):
-                self.doom(other)
-
-
-def obj(kind, name, namespace="", owner=None, by="ipu.fabric", **more):
-    api = KINDS[kind].prefix.replace("/apis/", "").replace("/api/", "")
-    managers = [{"manager": by, "operation": "Apply"}]
-    metadata = {"name": name, "uid": f"{kind}-{name}", "managedFields": managers, **more.pop("metadata", {})}
-    if namespace:
-        metadata["namespace"] = namespace
-    if owner:
-        metadata["ownerReferences"] = [{"kind": owner[0], "name": owner[1]}]
-    return {"apiVersion": api, "kind": kind, "metadata": metadata, **more}
+        for other in self.owned(path):
+            self.doom(other)
 
 
 def pod(name, namespace="default", owner=None, labels=None, **annotations):
@@ -99,10 +70,6 @@ def remove(cluster, monkeypatch, check=False, force=False, timeout=5):
     return operator_removal.remove_networks(Module(force=force, timeout=timeout, check_mode=check))
 
 
-def names(cluster):
-    return {path.rpartition("/")[2] for path in cluster.objects}
-
-
 @pytest.mark.parametrize("lag", [0, 3])
 def test_each_is_gone_before_the_next_goes(monkeypatch, lag):
     cluster = Memory(*SERVED, lag=lag)
@@ -114,7 +81,7 @@ def test_each_is_gone_before_the_next_goes(monkeypatch, lag):
         "NicClusterPolicy nic-cluster-policy",
     ]
     assert (result["attachments"], result["needed_by"]) == ([], [])
-    assert names(cluster) == {"operator"}
+    assert cluster.names() == {"operator"}
     assert not remove(cluster, monkeypatch)["changed"]
 
 
@@ -133,8 +100,8 @@ def test_what_others_have_keeps_the_operator(monkeypatch, theirs, named):
     cluster = Memory(*SERVED, *theirs, pod("stranger", "jobs", **{KEY: "theirs, foreign"}))
     result = remove(cluster, monkeypatch)
     assert cluster.deleted == ["MacvlanNetwork", "IPPool"]
-    assert {each["metadata"]["name"] for each in theirs} <= names(cluster)
-    assert {"nic-cluster-policy", "kube-multus-ds", "stranger"} <= names(cluster)
+    assert {each["metadata"]["name"] for each in theirs} <= cluster.names()
+    assert {"nic-cluster-policy", "kube-multus-ds", "stranger"} <= cluster.names()
     assert result["needed_by"] == named
     again = remove(cluster, monkeypatch)
     assert (again["changed"], again["needed_by"]) == (False, named)
@@ -153,7 +120,7 @@ def test_networks_with_another_multus_do_not_need_the_operator(monkeypatch):
     cluster = Memory(*SERVED, FOREIGN_NAD, other)
     result = remove(cluster, monkeypatch)
     assert (result["attachments"], result["needed_by"]) == (["jobs/foreign"], [])
-    assert names(cluster) == {"operator", "foreign", "multus"}
+    assert cluster.names() == {"operator", "foreign", "multus"}
 
 
 def test_pods_on_other_networks_that_take_from_our_pool_keep_it(monkeypatch):

@@ -4,46 +4,18 @@ import json
 
 import pytest
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import Cluster, Resource
 from ansible_collections.ipu.fabric.plugins.module_utils._network import cluster_info, spiderpool_removal
 from ansible_collections.ipu.fabric.plugins.modules import fabric_stack
+from ansible_collections.ipu.fabric.tests.unit.fixtures import objects
 from ansible_collections.ipu.fabric.tests.unit.fixtures.module import Module
+from ansible_collections.ipu.fabric.tests.unit.fixtures.objects import obj
 
 KEY = "k8s.v1.cni.cncf.io/networks"
-SPIDER = "/apis/spiderpool.spidernet.io/v2beta1"
-SRIOV = "/apis/sriovnetwork.openshift.io/v1"
-KINDS = {
-    "SpiderMultusConfig": Resource(SPIDER, "spidermultusconfigs", True),
-    "SpiderIPPool": Resource(SPIDER, "spiderippools", False),
-    "SpiderSubnet": Resource(SPIDER, "spidersubnets", False),
-    "SpiderReservedIP": Resource(SPIDER, "spiderreservedips", False),
-    "SpiderEndpoint": Resource(SPIDER, "spiderendpoints", True),
-    "SpiderCoordinator": Resource(SPIDER, "spidercoordinators", False),
-    "SriovNetwork": Resource(SRIOV, "sriovnetworks", True),
-    "NetworkAttachmentDefinition": Resource("/apis/k8s.cni.cncf.io/v1", "network-attachment-definitions", True),
-    "CustomResourceDefinition": Resource("/apis/apiextensions.k8s.io/v1", "customresourcedefinitions", False),
-    "DaemonSet": Resource("/apis/apps/v1", "daemonsets", True),
-    "Deployment": Resource("/apis/apps/v1", "deployments", True),
-    "Secret": Resource("/api/v1", "secrets", True),
-    "Pod": Resource("/api/v1", "pods", True),
-}
 HELD = ["spiderpool.spidernet.io"]
 
 
-class Memory(Cluster):
-    """Objects by path. Deleting one takes those that it owns along; finalizers hold it, but for those of pools."""
-
-    def __init__(self, *objects):
-        super().__init__(None)
-        self.objects = {self.path_of(obj): obj for obj in objects}
-        self.deleted = []
-
-    def resource(self, api_version, kind):
-        return KINDS.get(kind)
-
-    def items(self, path, **query):
-        plural = path.rpartition("/")[2]
-        return [obj for obj in self.objects.values() if KINDS[obj["kind"]].plural == plural]
+class Memory(objects.Memory):
+    """Deleting an object takes those that it owns along; finalizers hold it, but for those of pools."""
 
     def get(self, path, **query):
         return self.objects.get(path)
@@ -58,24 +30,9 @@ class Memory(Cluster):
         self.deleted.append(obj["kind"])
         if obj["metadata"].get("finalizers") and obj["kind"] != "SpiderIPPool":
             return True
-        del self.objects[path]
-        place = (obj["kind"], obj["metadata"]["name"])
-        for other, each in list(self.objects.items()):
-            owners = each["metadata"].get("ownerReferences") or []
-            if any((owner["kind"], owner["name"]) == place for owner in owners):
-                del self.objects[other]
+        for gone in [*self.owned(path), path]:
+            del self.objects[gone]
         return True
-
-
-def obj(kind, name, namespace="", owner=None, by="ipu.fabric", **more):
-    api = KINDS[kind].prefix.replace("/apis/", "").replace("/api/", "")
-    managers = [{"manager": by, "operation": "Apply" if by == "ipu.fabric" else "Update"}]
-    metadata = {"name": name, "uid": f"{kind}-{name}", "managedFields": managers, **more.pop("metadata", {})}
-    if namespace:
-        metadata["namespace"] = namespace
-    if owner:
-        metadata["ownerReferences"] = [{"kind": owner[0], "name": owner[1]}]
-    return {"apiVersion": api, "kind": kind, "metadata": metadata, **more}
 
 
 def workload(kind, name, namespace, *images):
@@ -144,10 +101,6 @@ def prune(cluster, monkeypatch, unplanned="remove", **params):
     return ask(cluster, monkeypatch, spiderpool_removal.prune_networks, unplanned=unplanned, planned=PLANNED, **params)
 
 
-def names(cluster):
-    return {path.rpartition("/")[2] for path in cluster.objects}
-
-
 def defined(result):
     return {each["metadata"]["name"].partition(".")[0] for each in result["definitions"]}
 
@@ -157,7 +110,7 @@ def test_networks_go_before_their_pools_and_the_controller_stays_for_them(monkey
     result = remove(cluster, monkeypatch)
     assert cluster.deleted == ["SpiderMultusConfig", "SpiderIPPool"]
     assert result["objects"] == ["SpiderMultusConfig training/rail-0", "SpiderIPPool rail-0-v4"]
-    assert {"default", "calico", "spiderpool-controller"} <= names(cluster)
+    assert {"default", "calico", "spiderpool-controller"} <= cluster.names()
     assert defined(result) == {"spiderippools", "sriovnetworks", "network-attachment-definitions"}
     assert [(each["release"], each["ours"]) for each in result["installations"]] == [("", True)]
     assert not remove(cluster, monkeypatch)["changed"]
@@ -169,7 +122,7 @@ def test_what_spiderpool_made_for_itself_goes_when_it_is_uninstalled(monkeypatch
         "SpiderCoordinator default",
         "SpiderMultusConfig spiderpool/calico",
     }
-    assert not {"default", "calico"} & names(cluster)
+    assert not {"default", "calico"} & cluster.names()
     assert not remove(cluster, monkeypatch)["changed"]
 
 
@@ -244,7 +197,7 @@ def test_what_others_have_keeps_spiderpool(monkeypatch, theirs, named):
     result = remove(cluster, monkeypatch)
     assert cluster.deleted == ["SpiderMultusConfig", "SpiderIPPool"]
     assert (result["needed_by"], result["definitions"]) == (named, [])
-    assert {each["metadata"]["name"] for each in theirs} <= names(cluster)
+    assert {each["metadata"]["name"] for each in theirs} <= cluster.names()
 
 
 @pytest.mark.parametrize(("ipam", "needed"), [("host-local", []), ("spiderpool", 1)])
@@ -285,8 +238,8 @@ def test_networks_that_left_the_plan_go_with_their_pools(monkeypatch):
     result, warnings = prune(cluster, monkeypatch)
     assert (result["objects"], result["changed"], warnings) == (LEFT, True, [])
     assert cluster.deleted == ["SpiderMultusConfig", "SpiderIPPool"]
-    assert {"rail-1", "rail-1-v4", "theirs", "default", "calico", "train"} <= names(cluster)
-    assert not {"rail-0", "rail-0-v4"} & names(cluster)
+    assert {"rail-1", "rail-1-v4", "theirs", "default", "calico", "train"} <= cluster.names()
+    assert not {"rail-0", "rail-0-v4"} & cluster.names()
     assert not prune(cluster, monkeypatch)[0]["changed"]
 
 

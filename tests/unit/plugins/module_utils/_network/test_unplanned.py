@@ -12,6 +12,7 @@ import pytest
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
 from ansible_collections.ipu.fabric.plugins.module_utils._ipam import leaks
 from ansible_collections.ipu.fabric.plugins.module_utils._network import address_sources, unplanned
+from ansible_collections.ipu.fabric.tests.unit.fixtures.objects import Lists
 
 Object = t.Dict[str, t.Any]
 KEY = "k8s.v1.cni.cncf.io/networks"
@@ -220,25 +221,12 @@ def test_a_pool_may_change_where_no_address_is_given_twice(
     unplanned.refuse_blocks_in_use(unplanned.blocks_given_up(items, planned, "operator"), holder(held))
 
 
-class Api:
-    """The lists that the module reads."""
-
-    def __init__(self, **lists: t.List[Object]) -> None:
-        self.lists = lists
-
-    def items(self, path: str, **_query: t.Any) -> t.List[Object]:
-        return self.lists.get(path.rpartition("/")[2], [])
-
-    def get(self, path: str, **query: t.Any) -> Object:
-        return {"items": self.items(path, **query)}
-
-
 @pytest.mark.parametrize("unplanned_ones", ["check", "remove"])
 def test_the_module_refuses_before_it_removes_anything(monkeypatch: pytest.MonkeyPatch, unplanned_ones: str) -> None:
     status = json.dumps([{"name": "jobs/rail", "ips": ["10.5.0.9"]}])
     running = pod("trainer", "rail")
     running["metadata"]["annotations"]["k8s.v1.cni.cncf.io/network-status"] = status
-    api = Api(ippools=[live_pool(), pool("old")], pods=[running])
+    api = Lists(ippools=[live_pool(), pool("old")], pods=[running])
     monkeypatch.setattr(unplanned, "connect", lambda _module: api)
     params = {"networks": wanted(perNodeBlockSize=16), "unplanned": unplanned_ones, "pool_namespace": "operator"}
     module = types.SimpleNamespace(params={**params, "timeout": 1}, check_mode=True)
