@@ -57,7 +57,6 @@ def unscheduled(message: str) -> Object:
 
 
 HOST = {"hostNetwork": True}
-HOST_VIEW = "\n@@ links\n/sys/class/net/ens1f0/mtu:9000\n@@ rc 0\n"
 CASES = {
     "good": Case([]),
     "no-annotation": Case(["no network but the cluster's"], network=""),

@@ -29,3 +29,14 @@ def read_interface(address: str, prefix: int) -> Interface:
 def read_network(text: str, strict: bool = True) -> Network:
     """A CIDR; strict: without host bits. ValueError likewise."""
     return ipaddress.ip_network(text, strict=strict)
+
+
+def normal_addresses(given: t.Iterable[str]) -> t.Set[str]:
+    """Addresses in one notation, without empty ones; what is none stays as it is."""
+    found = set()
+    for address in filter(None, given):
+        try:
+            found.add(str(read_address(address)))
+        except ValueError:
+            found.add(address)
+    return found

@@ -12,6 +12,7 @@ from ansible.module_utils.basic import AnsibleModule, missing_required_lib
 
 from .._model.failure import KINDS, Code, Failure
 from . import secrets
+from .command import Done
 from .text import printable
 
 # What to do about a failure that only has a message.
@@ -58,6 +59,16 @@ class FabricError(Exception):
     def result(self) -> t.Dict[str, t.Any]:
         """What a module returns that ends with it."""
         return {**self.facts, "msg": str(self), "error": self.as_failure()}
+
+
+def printed_by(done: Done, seconds: float, what: str, where: str, next_step: str) -> str:
+    """What a program has printed that had to succeed within so many seconds; a FabricError where it has not."""
+    if done.rc == 0:
+        return done.out
+    said = (done.err or done.out).strip()[-800:]
+    if done.rc is None:
+        said = f"no end within {seconds} s" + (f": {said}" if said else "")
+    raise FabricError(what, where, said or f"rc {done.rc}", next_step, code=done.code)
 
 
 def plain_failure(message: str, where: str, code: Code) -> Failure:

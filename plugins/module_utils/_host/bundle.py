@@ -14,7 +14,7 @@ import shutil
 import typing as t
 
 from .._common.command import run_program
-from .._common.result import FabricError
+from .._common.result import FabricError, printed_by
 from .._model.bundle import BundleFile, BundleImage
 
 if t.TYPE_CHECKING:
@@ -121,12 +121,7 @@ def images_due(images: t.Sequence[BundleImage], held: t.Mapping[str, HeldImage])
 
 def _ctr(what: str, where: str, timeout: int, *words: str) -> str:
     done = run_program([*CTR, *words], timeout)
-    if done.rc != 0:
-        seen = done.err.strip() if done.rc is not None else f"no end within {timeout} s"
-        raise FabricError(
-            what, where, seen or f"rc {done.rc}", "See journalctl -u containerd, then run again.", code=done.code
-        )
-    return done.out
+    return printed_by(done, timeout, what, where, "See journalctl -u containerd, then run again.")
 
 
 def apply_images(module: AnsibleModule) -> t.Dict[str, object]:

@@ -80,7 +80,7 @@ def write_file(module: AnsibleModule, path: str, content: str, mode: str = "0644
         os.makedirs(os.path.dirname(path), mode=0o755, exist_ok=True)
         if backup and os.path.exists(path):
             module.backup_local(path)
-        _write_part(part, content, mode)
+        write_part(part, content, mode)
         os.replace(part, path)
     except OSError as error:
         with contextlib.suppress(OSError):
@@ -94,8 +94,8 @@ def write_file(module: AnsibleModule, path: str, content: str, mode: str = "0644
         ) from error
 
 
-def _write_part(part: str, content: str, mode: str) -> None:
-    # The mode holds from the first byte on: some of these files carry credentials.
+def write_part(part: str, content: str, mode: str) -> None:
+    """Write a file to the disk. Its mode holds from the first byte on: some of these files carry credentials."""
     descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, int(mode, 8))
     with open(descriptor, "w", encoding="utf-8", errors="surrogateescape", newline="") as out:
         os.fchmod(out.fileno(), int(mode, 8))

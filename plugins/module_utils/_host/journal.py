@@ -9,29 +9,23 @@ import typing as t
 
 from .._common.command import run_program
 from .._common.redaction import redact_log
-from .._common.result import FabricError
+from .._common.result import printed_by
 from .._common.text import printable
 
 # What a node runs on, before what needs it.
 NODE_UNITS = ("containerd", "docker", "cri-docker", "kubelet")
 COMPLAINT = re.compile(r"\blevel=(?:error|fatal)\b|^[EF]\d{4} |\b(?:[Ff]ailed|[Ff]atal|panic)\b")
 STAMP = re.compile(r'^(?:time="[^"]*" |[EF]\d{4} \S+ +\d+ )')
+SECONDS = 60
 COMPLAINTS, LONGEST = 3, 400  # lines of a unit, and characters of a line
 
 
 def read_unit(unit: str, lines: int, size: int) -> str:
     """The last lines of a unit, and of them not more than so many bytes. Empty for a unit that wrote nothing."""
     argv = ["journalctl", f"--unit={unit}", f"--lines={lines}", "--output=short-iso", "--no-pager", "--quiet"]
-    done = run_program(argv, timeout=60)
-    if done.rc != 0:
-        raise FabricError(
-            "The journal could not be read.",
-            " ".join(argv),
-            done.err.strip() or ("no answer in 60 s" if done.rc is None else f"exit code {done.rc}"),
-            "Look at the log of the service on the host.",
-            code=done.code,
-        )
-    return redact_log(printable(done.out), size)
+    step = "Look at the log of the service on the host."
+    printed = printed_by(run_program(argv, SECONDS), SECONDS, "The journal could not be read.", " ".join(argv), step)
+    return redact_log(printable(printed), size)
 
 
 def read_journal(units: t.Sequence[str], lines: int, size: int) -> t.Dict[str, str]:

@@ -13,7 +13,7 @@ import re
 import typing as t
 
 from .._common.command import run_program
-from .._common.result import FabricError, outcome
+from .._common.result import FabricError, outcome, printed_by
 from .facts import parse_swaps
 from .files import MARK, File, Files, file_diffs, read_file, read_text, write_file
 from .swap import mask_units, read_swap_units
@@ -144,15 +144,13 @@ def active_swaps() -> t.List[str]:
 
 
 def turn_off(device: str) -> None:
-    done = run_program(["swapoff", device], SWAPOFF_SECONDS)
-    if done.rc != 0:
-        raise FabricError(
-            "Swap could not be turned off.",
-            f"swapoff {device}",
-            done.err.strip() or f"no end within {SWAPOFF_SECONDS} s",
-            "Stop what needs so much memory, or add some. Then run again.",
-            code=done.code,
-        )
+    printed_by(
+        run_program(["swapoff", device], SWAPOFF_SECONDS),
+        SWAPOFF_SECONDS,
+        "Swap could not be turned off.",
+        f"swapoff {device}",
+        "Stop what needs so much memory, or add some. Then run again.",
+    )
 
 
 def wanted_files(settings: Settings, fstab: t.Optional[File]) -> t.Dict[str, File]:

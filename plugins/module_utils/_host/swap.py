@@ -11,7 +11,7 @@ import re
 import typing as t
 
 from .._common.command import output_of, run_program
-from .._common.result import FabricError
+from .._common.result import printed_by
 from .._model.observation import SwapOrigin
 from .files import read_text
 from .systemd import Unit, parse_show
@@ -82,15 +82,13 @@ def read_swap_units() -> t.List[str]:
 
 
 def _systemctl(*words: str) -> None:
-    done = run_program(["systemctl", *words], SECONDS)
-    if done.rc != 0:
-        raise FabricError(
-            f"systemctl {words[0]} failed.",
-            " ".join(words[1:]) or "systemd",
-            done.err.strip() or f"no end within {SECONDS} s",
-            "See why with systemctl status and journalctl. Swap stays off after the next boot. Then run again.",
-            code=done.code,
-        )
+    printed_by(
+        run_program(["systemctl", *words], SECONDS),
+        SECONDS,
+        f"systemctl {words[0]} failed.",
+        " ".join(words[1:]) or "systemd",
+        "See why with systemctl status and journalctl. Swap stays off after the next boot. Then run again.",
+    )
 
 
 def mask_units(module: AnsibleModule, names: t.Sequence[str]) -> None:

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import base64
 import contextlib
-import ipaddress
 import typing as t
 from concurrent.futures import ThreadPoolExecutor
 
 from ansible.module_utils.basic import AnsibleModule
 
+from .._common.addresses import normal_addresses
 from .._common.result import FabricError, outcome
 from .._common.text import printable, shorten_list
 from .._model.probe import KubeletRequest
@@ -82,17 +82,6 @@ def requested_node(request: Object) -> str:
     """The node whose kubelet has made a request; empty where somebody else has. The API server says who it was."""
     user = str(request["spec"].get("username", ""))
     return user[len(USER) :] if user.startswith(USER) else ""
-
-
-def normal_addresses(addresses: t.Iterable[str]) -> t.Set[str]:
-    """In one notation; what is no address stays as it is."""
-    found = set()
-    for address in filter(None, addresses):
-        try:
-            found.add(str(ipaddress.ip_address(address)))
-        except ValueError:
-            found.add(address)
-    return found
 
 
 def why_not(request: Object, nodes: Nodes) -> str:

@@ -13,7 +13,7 @@ import shutil
 import stat
 import typing as t
 
-from .._common.result import FabricError, outcome
+from .._common.result import FabricError, outcome, printed_by
 from .._host.control_plane import read_arguments, too_open
 from .._host.files import Files, read_file, read_text, write_file
 from .._host.kubectl import run_kubectl
@@ -88,16 +88,14 @@ def own_marks(component: Component) -> t.List[str]:
 
 def read_config_map(module: AnsibleModule) -> ConfigMap:
     """kubeadm's configuration of the cluster, as this control plane's administrator reads it."""
-    done = run_kubectl(paths.ADMIN, "get", "--raw", CONFIG_MAP, timeout=SECONDS)
-    if done.rc != 0:
-        raise FabricError(
-            "kubeadm's configuration of the cluster can't be read.",
-            f"{host_name()}: ConfigMap kube-system/kubeadm-config",
-            done.err.strip() or f"no end within {SECONDS} s",
-            "Start the API server, or put the ConfigMap back: kubeadm init phase upload-config kubeadm.",
-            code=done.code,
-        )
-    found: ConfigMap = json.loads(done.out)
+    printed = printed_by(
+        run_kubectl(paths.ADMIN, "get", "--raw", CONFIG_MAP, timeout=SECONDS),
+        SECONDS,
+        "kubeadm's configuration of the cluster can't be read.",
+        f"{host_name()}: ConfigMap kube-system/kubeadm-config",
+        "Start the API server, or put the ConfigMap back: kubeadm init phase upload-config kubeadm.",
+    )
+    found: ConfigMap = json.loads(printed)
     return found
 
 
@@ -137,15 +135,13 @@ class ControlPlane:
             version = found.get("metadata", {}).get("resourceVersion", "")
             patch = json.dumps({"metadata": {"resourceVersion": version}, "data": {"ClusterConfiguration": text}})
             argv = ["patch", "configmap", "kubeadm-config", "--type", "merge", "-p", patch]
-            done = run_kubectl(paths.ADMIN, "--namespace", "kube-system", *argv, timeout=SECONDS)
-            if done.rc != 0:
-                raise FabricError(
-                    "kubeadm's configuration of the cluster can't be written.",
-                    f"{host_name()}: ConfigMap kube-system/kubeadm-config",
-                    done.err.strip() or f"no end within {SECONDS} s",
-                    "Run again: the control planes have their settings already.",
-                    code=done.code,
-                )
+            printed_by(
+                run_kubectl(paths.ADMIN, "--namespace", "kube-system", *argv, timeout=SECONDS),
+                SECONDS,
+                "kubeadm's configuration of the cluster can't be written.",
+                f"{host_name()}: ConfigMap kube-system/kubeadm-config",
+                "Run again: the control planes have their settings already.",
+            )
         return outcome({"ClusterConfiguration": before}, {"ClusterConfiguration": text})
 
     def settle(self) -> t.Dict[str, object]:

@@ -67,13 +67,6 @@ class Steps(t.TypedDict):
     new: str  # name of the key that writes at the end; empty: nothing is encrypted
 
 
-class Rollout(Steps):
-    """Steps, and where their keys come from."""
-
-    source: str  # control plane that has every key that any of them has
-    generate: bool  # whether the new key is on none of them
-
-
 def render(order: t.Sequence[str], keys: t.Mapping[str, str]) -> str:
     """An EncryptionConfiguration. Secret."""
     parts = [PLAIN if name == IDENTITY else KEY.format(name=name, secret=keys[name]) for name in order]

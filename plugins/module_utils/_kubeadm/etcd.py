@@ -9,7 +9,7 @@ import socket
 import typing as t
 from urllib.parse import urlsplit
 
-from .._common.result import FabricError, outcome
+from .._common.result import FabricError, outcome, printed_by
 from .._host.kubectl import run_kubectl
 from . import paths
 from .membership import host_name
@@ -83,15 +83,12 @@ def etcdctl(node: str, *arguments: str) -> str:
     """What etcdctl prints in the etcd pod of this control plane."""
     keys = ["--cacert", f"{PKI}/ca.crt", "--cert", f"{PKI}/server.crt", "--key", f"{PKI}/server.key"]
     pod = ["--namespace", "kube-system", "exec", f"etcd-{node}", "--"]
-    done = run_kubectl(paths.ADMIN, *pod, "etcdctl", *keys, *arguments, request_timeout="0", timeout=SECONDS)
-    if done.rc == 0:
-        return done.out
-    raise FabricError(
+    return printed_by(
+        run_kubectl(paths.ADMIN, *pod, "etcdctl", *keys, *arguments, request_timeout="0", timeout=SECONDS),
+        SECONDS,
         "etcdctl failed.",
         f"pod etcd-{node} on {host_name()}",
-        (done.err or done.out).strip()[-500:] or f"no answer within {SECONDS} s",
         "See that a majority of the control planes is up: without it etcd refuses changes.",
-        code=done.code,
     )
 
 

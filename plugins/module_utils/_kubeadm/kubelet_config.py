@@ -15,7 +15,7 @@ import time
 import typing as t
 
 from .._common.command import output_of, run_program
-from .._common.result import FabricError, outcome
+from .._common.result import FabricError, outcome, printed_by
 from .._host.certificates import KUBELET_CONF, KUBELET_SERVING, SERVING, has_expired, read_certificate
 from .._host.files import Files, file_diffs, read_file, read_text, write_file
 from . import paths
@@ -173,11 +173,8 @@ class KubeletConfig:
         """Restart the kubelet, and wait until it lasts and has reported; its node Ready where that is asked for."""
         since = int(time.time())
         done = run_program(["systemctl", "restart", "kubelet"], RESTART_SECONDS)
-        if done.rc != 0:
-            seen = done.err.strip() if done.rc is not None else f"no end within {RESTART_SECONDS} s"
-            raise FabricError(
-                "The kubelet could not be restarted.", host_name(), seen, "See journalctl -u kubelet.", code=done.code
-            )
+        what, step = "The kubelet could not be restarted.", "See journalctl -u kubelet."
+        printed_by(done, RESTART_SECONDS, what, host_name(), step)
         give_up = time.monotonic() + self.module.params["ready_timeout"]
         pid, started = "", time.monotonic()
         while True:

@@ -17,7 +17,7 @@ import typing as t
 
 from .._common.result import FabricError
 from .._common.text import printable
-from .._host.files import File, Files, read_file
+from .._host.files import File, Files, read_file, write_part
 from . import paths
 from .bootstrap import kubectl
 from .membership import host_name
@@ -56,12 +56,7 @@ def put(path: str, content: str, mode: str) -> None:
     """Replace a file in one step. The part lies outside of the manifests: the kubelet runs every file in there."""
     os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
     part = f"{paths.KUBERNETES}/.{os.path.basename(path)}.part"
-    descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, int(mode, 8))
-    with open(descriptor, "w", encoding="utf-8", errors="surrogateescape", newline="") as out:
-        os.fchmod(out.fileno(), int(mode, 8))
-        out.write(content)
-        out.flush()
-        os.fsync(out.fileno())
+    write_part(part, content, mode)
     os.replace(part, path)
 
 

@@ -9,7 +9,7 @@ import os
 import typing as t
 
 from .._common.command import Done, find_program, output_of, run_program
-from .._common.result import FabricError
+from .._common.result import printed_by
 from .._host.files import read_text
 from . import network_traces
 from .membership import host_name
@@ -44,15 +44,12 @@ def printed(*argv: str) -> str:
     """What a program prints; empty if it is not installed."""
     if not find_program(argv[0]):
         return ""
-    done = run_program(argv, SECONDS)
-    if done.rc == 0:
-        return done.out
-    raise FabricError(
+    return printed_by(
+        run_program(argv, SECONDS),
+        SECONDS,
         "Could not read what has to be removed.",
         " ".join(argv),
-        done.err.strip()[-300:] or f"no end within {SECONDS} s",
         "Try the command on the host. Then run again: nothing is lost.",
-        code=done.code,
     )
 
 
@@ -74,15 +71,14 @@ def list_addresses(link: str) -> t.List[str]:
 
 def execute(*argv: str, data: str = "") -> Done:
     done = run_program(argv, SECONDS, data=data)
-    if done.rc == 0:
-        return done
-    raise FabricError(
+    printed_by(
+        done,
+        SECONDS,
         "Could not remove all that Kubernetes left on this host.",
         f"{' '.join(argv)} on {host_name()}",
-        (done.err or done.out).strip()[-300:] or f"no end within {SECONDS} s",
         "Fix what it reports, then run again: it continues from here.",
-        code=done.code,
     )
+    return done
 
 
 def rule_programs() -> t.List[str]:

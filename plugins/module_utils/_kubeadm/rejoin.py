@@ -9,7 +9,7 @@ import json
 import time
 import typing as t
 
-from .._common.result import FabricError, outcome
+from .._common.result import FabricError, outcome, printed_by
 from .._host.kubectl import run_kubectl
 from . import paths
 from .membership import CONTROL_PLANE_LABEL, Node, host_name, node_labels
@@ -23,15 +23,12 @@ SECONDS = 30
 
 def kubectl(*arguments: str) -> str:
     """What kubectl prints, as this host's administrator."""
-    done = run_kubectl(paths.ADMIN, *arguments, timeout=SECONDS)
-    if done.rc == 0:
-        return done.out
-    raise FabricError(
+    return printed_by(
+        run_kubectl(paths.ADMIN, *arguments, timeout=SECONDS),
+        SECONDS,
         "The nodes of hosts that join could not be read or changed.",
         f"kubectl {' '.join(arguments[:2])} on {host_name()}",
-        (done.err or done.out).strip()[-500:] or f"no answer within {SECONDS} s",
         "See that the API server of this control plane answers, and run again. No host has joined.",
-        code=done.code,
     )
 
 

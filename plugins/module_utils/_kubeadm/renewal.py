@@ -10,7 +10,7 @@ import time
 import typing as t
 
 from .._common.command import run_program
-from .._common.result import FabricError, outcome
+from .._common.result import FabricError, outcome, printed_by
 from .._host.certificates import (
     AUTHORITIES,
     DAY,
@@ -260,9 +260,7 @@ class Renewal:
 
     def restart_kubelet(self) -> None:
         done = run_program(["systemctl", "restart", "kubelet"], RESTART_SECONDS)
-        if done.rc != 0:
-            seen = done.err.strip() if done.rc is not None else f"no end within {RESTART_SECONDS} s"
-            raise FabricError("The kubelet could not be restarted.", host_name(), seen, AGAIN, code=done.code)
+        printed_by(done, RESTART_SECONDS, "The kubelet could not be restarted.", host_name(), AGAIN)
 
     def until(self, what: str, seen: t.Callable[[], str]) -> None:
         """Wait until there is nothing to be seen any more that speaks against it."""

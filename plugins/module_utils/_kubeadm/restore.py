@@ -16,7 +16,7 @@ import time
 import typing as t
 
 from .._common.command import run_program
-from .._common.result import FabricError, outcome
+from .._common.result import FabricError, outcome, printed_by
 from .._common.text import first_of
 from .._host.cri import DOCKER, node_runtime
 from .._host.files import file_digest, read_text, write_file
@@ -52,15 +52,12 @@ SPARE_BYTES = 64 << 20  # keys, certificates, manifests
 
 
 def run(where: str, *argv: str) -> str:
-    done = run_program(argv, SECONDS)
-    if done.rc == 0:
-        return done.out
-    raise FabricError(
+    return printed_by(
+        run_program(argv, SECONDS),
+        SECONDS,
         f"{where} failed.",
         f"{' '.join(argv[:6])} on {host_name()}",
-        (done.err or done.out).strip()[-800:] or f"no end within {SECONDS} s",
         "Fix that, then run ipu.fabric.restore again with the same backup: it starts over on this host.",
-        code=done.code,
     )
 
 

@@ -6,11 +6,11 @@ from __future__ import annotations
 
 import typing as t
 
+from .._common.addresses import normal_addresses
 from .._common.findings import Findings
 from .._model.observation import NodeIdentity
 from .._model.settings import Settings
 from .cluster import ClusterCidrs
-from .cluster_identity import normal_addresses
 from .endpoints import parse_address
 from .hardening import read_site
 from .hosts import Hosts, PlacedHost

@@ -8,6 +8,7 @@ import collections
 import ipaddress
 import typing as t
 
+from .._common.addresses import normal_addresses
 from .._common.result import FabricError
 from .._common.text import shorten_list
 from .._model.observation import ClusterIdentity, HostFacts, NodeIdentity, Observations
@@ -73,17 +74,6 @@ def disputed(hosts: t.Iterable[str], claims: t.Mapping[str, str]) -> t.Dict[str,
         others = [other for other in owners.get(claim, ()) if other != name]
         if others and claim not in inventory_names(name):
             found[name] = f"{name} says that it is {claim}, and so is {shorten_list(others, SHOWN)}"
-    return found
-
-
-def normal_addresses(given: t.Iterable[str]) -> t.Set[str]:
-    """Addresses in one notation; what is none stays as it is."""
-    found = set()
-    for address in filter(None, given):
-        try:
-            found.add(str(ipaddress.ip_address(address)))
-        except ValueError:
-            found.add(address)
     return found
 
 

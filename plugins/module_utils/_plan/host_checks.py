@@ -8,6 +8,7 @@ import os
 import re
 import typing as t
 
+from .._common.addresses import normal_addresses
 from .._common.dns import LOOP_STEP
 from .._common.findings import Findings
 from .._common.memlock_limits import limit_bytes, readable
@@ -18,7 +19,7 @@ from .._host.swap import AGENT
 from .._model.observation import HostFacts, NodeIdentity
 from .clocks import check_clock
 from .cluster import API_PORT, normal_endpoint
-from .cluster_identity import inventory_addresses, mistaken, normal_addresses
+from .cluster_identity import inventory_addresses, mistaken
 from .endpoints import is_loopback
 from .host_sizes import Size, check_sizes
 from .hosts import Hosts, PlacedHost

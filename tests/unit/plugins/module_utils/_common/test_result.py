@@ -8,7 +8,7 @@ import typing as t
 import pytest
 from ansible.module_utils.testing import patch_module_args
 from ansible_collections.ipu.fabric.plugins.module_utils._common.command import Done
-from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError, run_module
+from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError, printed_by, run_module
 from ansible_collections.ipu.fabric.plugins.module_utils._model.failure import KINDS, Code, Failure
 
 SPEC: t.Dict[str, t.Any] = {"size": {"type": "int"}, "token": {"type": "str", "no_log": True}}
@@ -73,3 +73,22 @@ def test_the_code_of_a_program_that_failed(rc: t.Optional[int], code: str) -> No
 
 def test_every_code_has_a_meaning() -> None:
     assert sorted(KINDS) == sorted(t.get_args(Code)) == list(t.get_args(Code))
+
+
+@pytest.mark.parametrize(
+    ("done", "seen", "code"),
+    [
+        (Done(1, "out", " no room \n"), "no room", "command-failed"),
+        (Done(1, "out\n"), "out", "command-failed"),
+        (Done(3), "rc 3", "command-failed"),
+        (Done(127, "", "ip: not found"), "ip: not found", "missing-requirement"),
+        (Done(None), "no end within 60 s", "timeout"),
+        (Done(None, "", "waiting"), "no end within 60 s: waiting", "timeout"),
+        (Done(1, "", "a" * 900 + "b"), "a" * 799 + "b", "command-failed"),
+    ],
+)
+def test_a_program_that_has_to_succeed(done: Done, seen: str, code: Code) -> None:
+    with pytest.raises(FabricError) as caught:
+        printed_by(done, 60, "It failed.", "here", "Run again.")
+    assert (caught.value.seen, caught.value.code) == (seen, code)
+    assert printed_by(Done(0, "all of it\n"), 60, "It failed.", "here", "Run again.") == "all of it\n"

@@ -37,7 +37,7 @@ class Host(fake.Module):
     """The module, kubeadm and the kubelet of a control plane."""
 
     def __init__(self, folder, level="baseline", **params):
-        self.folder, self.documents, self.killed_at = folder, [], ""
+        self.folder, self.documents = folder, []
         self.configuration = harden(PLAIN, Wanted(level, (1, 35), frozenset())).configuration
         super().__init__(
             documents=[{"kind": "InitConfiguration"}, self.configuration],

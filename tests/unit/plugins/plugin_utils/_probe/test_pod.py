@@ -19,7 +19,6 @@ SCRIPT = without_comments((ROOT / "plugins/plugin_utils/_probe/pod.sh").read_tex
 NEEDED = ("sh", "cat", "grep", "ls", "id", "date", "sleep", "timeout", "touch", "tr", "wc", "bash")  # what an image has
 
 Answers = t.Dict[str, parsers.Answer]
-PodScript = t.Callable[..., Answers]
 
 
 class Image:
