@@ -382,7 +382,7 @@ host:
       description:
         - Those of O(sources) that do not answer, refuse, or do not have what this host needs of them.
         - V(variable) says where the source is, V(seen) what came of it, V(lacks) what it does not have,
-          V(offers) the releases of a package that it has instead.
+          V(offers) the releases of a package that it has instead, V(instead) a pod network whose source answers.
       type: list
       elements: dict
     other_kubernetes:

@@ -267,6 +267,13 @@ def problem_of(question: SourceQuestion, seen: str, lacks: str = "", offers: t.S
 
 
 def ask(question: SourceQuestion) -> t.Optional[SourceProblem]:
+    problem, other = _ask(question), question.get("instead")
+    if problem and other and not _ask(other):
+        problem["instead"] = other["name"]
+    return problem
+
+
+def _ask(question: SourceQuestion) -> t.Optional[SourceProblem]:
     try:
         found = ASKS[question["kind"]](question)
     except SilentError as error:

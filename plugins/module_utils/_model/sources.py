@@ -17,6 +17,7 @@ class _QuestionOptions(t.TypedDict, total=False):
     kubelet: str  # version; a host whose kubelet has it has what it needs
     path: str  # of what is downloaded; where it is, nothing is
     playbook: str  # the only one that needs it; missing: site does
+    instead: SourceQuestion  # what another pod network needs, which is asked only where this source has a problem
 
 
 class SourceQuestion(_QuestionOptions):
@@ -42,6 +43,7 @@ class SourceQuestions(t.TypedDict):
 
 class _ProblemParts(t.TypedDict, total=False):
     offers: t.List[str]  # releases of a package that it has instead, such as 1.36.3
+    instead: str  # pod network whose source answers
 
 
 class SourceProblem(_ProblemParts):

@@ -21,6 +21,7 @@ CHECK = "sources"
 KUBERNETES_VERSION = "fabric_kubernetes_version"
 MANY = 4  # sources without an answer that are told as one finding
 LISTED = 12
+REGISTRY = "fabric_mirror.registry"
 KUBERNETES_IMAGES = "registry.k8s.io"
 # Of an Installation of Calico: with them its images have other names.
 OTHER_NAMES = ("registry", "imagePath", "imagePrefix")
@@ -103,16 +104,29 @@ def _cri_dockerd(wanted: Wanted) -> t.Iterator[SourceQuestion]:
 
 def _images(wanted: Wanted, version: str) -> t.Tuple[t.List[SourceQuestion], t.List[SourceQuestion]]:
     """What each host asks for, and what one of them does besides: a mirror has the same for all."""
-    mirror = text_of(wanted.sources, "registry")
-    mirror = mirror if "://" in mirror or not mirror else f"https://{mirror}"
-    asked: SourceQuestion = {**question("images", "fabric_mirror.registry", mirror), "login": wanted.login}
+    asked = _registry(wanted)
     if not wanted.managed:
-        return [asked] if mirror else [], []
+        return [asked] if asked["url"] else [], []
     renamed = wanted.cni == "calico" and any(wanted.installation.get(key) for key in OTHER_NAMES)
     network = [] if renamed else pod_network(wanted.cni, wanted.calico)[1]
     server = f"{wanted.repository or KUBERNETES_IMAGES}/kube-apiserver:v{version}"
     each: SourceQuestion = {**asked, "images": [server], "release": KUBERNETES_VERSION}
-    return [each], [{**asked, "images": network}] if network else []
+    return [each], [_or_flannel(wanted, {**asked, "images": network})] if network else []
+
+
+def _registry(wanted: Wanted) -> SourceQuestion:
+    """A mirror of registries, if the site has one."""
+    mirror = text_of(wanted.sources, "registry")
+    mirror = mirror if "://" in mirror or not mirror else f"https://{mirror}"
+    return {**question("images", REGISTRY, mirror), "login": wanted.login}
+
+
+def _or_flannel(wanted: Wanted, asked: SourceQuestion) -> SourceQuestion:
+    """With the way out of Calico: flannel has nothing but images. What needs a login says nothing of those."""
+    if wanted.cni != "calico" or wanted.login:
+        return asked
+    images = pod_network("flannel", "")[1]
+    return {**asked, "instead": {**_registry(wanted), "name": "flannel", "images": images}}
 
 
 def _charts(wanted: Wanted) -> t.List[SourceQuestion]:
@@ -141,7 +155,7 @@ def _manifests(wanted: Wanted) -> t.List[SourceQuestion]:
     for part in ("crds", "operator") if wanted.managed and wanted.cni == "calico" else ():
         url = text_of(wanted.sources, "calico", f"{part}_url").replace("{version}", release)
         asked = question("file", f"fabric_mirror.calico.{part}_url", url, release="fabric_calico_version")
-        found.append({**asked, "path": wanted.manifests.get(part, "")})
+        found.append(_or_flannel(wanted, {**asked, "path": wanted.manifests.get(part, "")}))
     mpi_operator = question("file", "fabric_mirror.mpi_operator.url", text_of(wanted.sources, "mpi_operator", "url"))
     return [*found, {**mpi_operator, "playbook": "workloads"}]
 
@@ -156,6 +170,8 @@ def check_answers(settings: Settings, hosts: Hosts, running: t.Optional[Running]
     seen = [(name, problem) for name, problem in seen if not problem["chart"] or problem["chart"] not in installed]
     if findings.has_error("cluster-builder"):
         seen = [each for each in seen if not each[1]["variable"].startswith(OF_OUR_CLUSTER)]
+    # The controller's word that flannel's images answer is not enough where hosts don't get them.
+    no_images = any(problem["variable"] == REGISTRY and not problem.get("instead") for _name, problem in seen)
     silent = [each for each in seen if _is_silent(each[1])]
     texts = dict.fromkeys(_seen(problem) for _name, problem in silent)
     if len(texts) >= MANY:
@@ -170,7 +186,8 @@ def check_answers(settings: Settings, hosts: Hosts, running: t.Optional[Running]
         )
         seen = [each for each in seen if not _is_silent(each[1])]
     for name, problem in seen:
-        _report(problem, [name] if name else [], findings)
+        instead = "" if running or no_images else problem.get("instead", "")
+        _report(problem, [name] if name else [], instead, findings)
 
 
 def offered_releases(hosts: Hosts) -> t.List[str]:
@@ -193,7 +210,8 @@ def _seen(problem: SourceProblem) -> str:
     return f"{problem['url']} ({problem['variable']}): {problem['seen']}"
 
 
-def _report(problem: SourceProblem, hosts: t.Sequence[str], findings: Findings) -> None:
+def _report(problem: SourceProblem, hosts: t.Sequence[str], instead: str, findings: Findings) -> None:
+    """instead: pod network whose source answers."""
     variable, who = problem["variable"], "these hosts" if hosts else "the machine that runs Ansible"
     seen = _seen(problem)
     if problem["lacks"]:
@@ -208,6 +226,8 @@ def _report(problem: SourceProblem, hosts: t.Sequence[str], findings: Findings) 
             f"Set {variable} to a source that answers, or let {who} reach this one, through fabric_proxy or the"
             f" firewall. `curl -fIL {problem['url']}` shows it."
         )
+    if instead:
+        step += f" Or set fabric_cni to {instead}, whose images answer."
     if problem["playbook"]:
         findings.warning(CHECK, hosts, what, seen, f"Only the playbook {problem['playbook']} needs it. {step}")
     else:

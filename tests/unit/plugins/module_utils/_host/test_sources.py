@@ -170,3 +170,13 @@ def test_the_proxy_is_asked_and_its_password_is_not_shown(web, monkeypatch):
     assert "HEAD http://away.invalid/404" in Handler.asked
     assert [each["seen"][:8] for each in found] == ["HTTP 404", "DNS: Nam"]
     assert "word" not in str(found)
+
+
+@pytest.mark.parametrize(
+    ("calico", "flannel", "said"),
+    [("503", "", "flannel"), ("503", "/503", None), ("file", "/503", ...)],
+)
+def test_another_pod_network_is_asked_for_where_this_one_fails(web, calico, flannel, said):
+    instead = {**images(f"{web}{flannel}"), "name": "flannel"}
+    found = ask({**file(f"{web}/{calico}"), "instead": instead})
+    assert [each.get("instead") for each in found] == ([] if said is ... else [said])

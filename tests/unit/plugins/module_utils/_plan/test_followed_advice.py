@@ -790,6 +790,11 @@ DONE: t.List[t.Tuple[str, t.Union[str, Fault], Done]] = [
         Done("let these hosts reach this one", {"w1/host/sources": []}),
     ),
     (
+        "sources",
+        host("host/sources", [{**DEAD, "variable": "fabric_mirror.registry", "instead": "flannel"}]),
+        Done("Or set fabric_cni to flannel", {"w1/host/sources": []}, settings={"cni": "flannel"}),
+    ),
+    (
         "release-ended",
         Fault(settings={"network_operator_version": "26.1.2"}),
         Done(

@@ -170,3 +170,41 @@ def test_a_chart_that_is_installed_is_not_fetched() -> None:
     assert "sources" in sites.errors(sites.plan(hosts, source_problems=[problem]))
     hosts["cp1"]["host"]["cluster"]["charts"] = ["gpu-operator-26.7.0"]
     assert "sources" not in sites.errors(sites.plan(hosts, source_problems=[problem]))
+
+
+def test_flannel_is_asked_for_where_calico_is_wanted() -> None:
+    for who, variable in (("planes", "fabric_mirror.registry"), ("controller", "fabric_mirror.calico.operator_url")):
+        instead = asked(who)[variable]["instead"]
+        assert (instead["kind"], instead["url"], instead["name"]) == ("images", "https://mirror.site:5000", "flannel")
+        assert [image.rpartition(":")[0] for image in instead["images"]] == [
+            "ghcr.io/flannel-io/flannel",
+            "ghcr.io/flannel-io/flannel-cni-plugin",
+        ]
+        assert "instead" not in asked(who, login=True)[variable]  # what a registry says to nobody is no proof
+    assert "instead" not in asked("planes", cni="flannel")["fabric_mirror.registry"]
+    assert all("instead" not in each for each in asked("hosts").values())
+
+
+CALICO = {**DEAD, "variable": "fabric_mirror.calico.operator_url", "instead": "flannel"}
+IMAGES = {**DEAD, "variable": "fabric_mirror.registry"}
+
+
+@pytest.mark.parametrize(
+    ("hosts", "problem", "of_cp1", "told"),
+    [
+        (sites.site, CALICO, [], True),
+        (sites.site, {**CALICO, "lacks": "quay.io/calico/node:v3.32.1"}, [], True),
+        (sites.site, CALICO, [{**IMAGES, "instead": "flannel"}], True),
+        (sites.site, CALICO, [IMAGES], False),  # hosts would not get them
+        (sites.site, DEAD, [], False),
+        (sites.finished, CALICO, [], False),  # no role replaces a pod network
+    ],
+)
+def test_a_dead_source_of_calico_names_the_pod_network_that_is_there(
+    hosts: t.Any, problem: t.Any, of_cp1: t.Any, told: bool
+) -> None:
+    seen = hosts()
+    seen["cp1"]["host"]["sources"] = of_cp1
+    found = [one for one in sites.plan(seen, source_problems=[problem])["findings"] if one["check"] == "sources"]
+    steps = ["Or set fabric_cni to flannel, whose images answer." in one["next"] for one in found]
+    assert steps == [told] * (1 + len(of_cp1))
