@@ -144,6 +144,9 @@ def others(api: ApiServer, schemas: Path) -> t.Iterator[ApiServer]:
         api.kubectl("delete", "--ignore-not-found", "--wait=false", "-f", "-", stdin=json.dumps(obj))
 
 
+HOST = {"roles": ["worker"], "links": {}}
+
+
 def documented() -> Object:
     """The ClusterRole that the page tells an administrator to create."""
     page = (ROOT / "docs" / "any-cluster.md").read_text(encoding="utf-8")
@@ -198,6 +201,27 @@ def test_the_user_who_lacks_rights_is_named(prover: Path) -> None:
     found = Modules(prover)("cluster_info", parts=["rights"])
     assert "patch nodes" in found["rights"]
     assert found["user"] == f"system:serviceaccount:{PLACE}:prover"
+
+
+def test_marks_need_a_right_that_a_proof_does_not(others: ApiServer, entitled: Path) -> None:
+    """Named before any node is changed."""
+    marks: t.Any = {"mode": "warn", "plan": {"hosts": {"w1": {**HOST, "node": "any-w1"}}, "networks": []}}
+    with pytest.raises(ModuleFailedError) as caught:
+        Modules(entitled)("node_admission", **marks)
+    told = caught.value.result["error"]
+    assert told["code"] == "api-denied"
+    assert (told["where"], told["seen"]) == (
+        f"the user system:serviceaccount:{PLACE}:prover",
+        "without patch nodes, patch nodes/status",
+    )
+    assert "ClusterRole ipu-fabric-admission" in told["next_step"]
+    others.kubectl("create", "clusterrole", "any-mark", "--verb=patch", "--resource=nodes,nodes/status")
+    others.kubectl(
+        "create", "clusterrolebinding", "any-mark", "--clusterrole=any-mark", f"--serviceaccount={PLACE}:prover"
+    )
+    assert Modules(entitled)("node_admission", **marks)["nodes"] == ["any-w1"]
+    Modules(entitled)("node_admission", mode="off")
+    others.kubectl("delete", "clusterrolebinding,clusterrole", "any-mark")
 
 
 def test_the_plan_of_a_cluster_of_others(entitled: Path) -> None:

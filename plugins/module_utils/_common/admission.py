@@ -14,6 +14,8 @@ RECORD = "ipu.fabric/proof"  # annotation: when a node was proved, and what it w
 TAINT = {"key": "ipu.fabric/unproved", "effect": "NoSchedule"}
 TOLERATION = {**TAINT, "operator": "Exists"}
 ENFORCE = "enforce"
+PROVER = "prover"  # service account of scheduled proofs
+PROVER_STEP = f"For a scheduled proof run ipu.fabric.verify, which applies the ClusterRole ipu-fabric-{PROVER}. Else: "
 
 
 def count_of(wanted: t.Union[int, str], nodes: int, what: str, where: str) -> int:

@@ -6,14 +6,13 @@ from __future__ import annotations
 
 import typing as t
 
-from .._common.result import FabricError
 from .._host.cluster import MULTUS_IMAGES
 from .._ipam.pool_audit import running_pods
 from .._ipam.spiderpool import PATH as SPIDERPOOL
 from .._kube.client import Cluster
 from .._kube.multus import ATTACHMENTS, read_ipams
 from .._kube.query import Object, query
-from .._kube.rights import TO_PROVE, missing_rights, served_rights
+from .._kube.rights import TO_PROVE, require_rights, served_rights
 from .._model.plan import Plan
 from .._network.address_sources import listed_pools
 from .._network.cluster_info import image_names
@@ -72,14 +71,12 @@ def read_objects(cluster: Cluster) -> ClusterObjects:
 
 def plan_of(cluster: Cluster, only: t.Sequence[str]) -> Plan:
     """The plan of what the cluster has. FabricError with all that this user lacks, or where nothing can be proved."""
-    missing = missing_rights(cluster, served_rights(cluster, TO_PROVE))
-    if missing:
-        raise FabricError(
-            "The proof of a cluster needs rights in it.",
-            "the user of the kubeconfig",
-            f"without {', '.join(missing)}",
-            "Give it the ClusterRole of https://github.com/ipu-fabric/ipu.fabric/blob/main/docs/any-cluster.md, or"
-            " name another kubeconfig in fabric_kubeconfig.",
-            code="api-denied",
-        )
+    require_rights(
+        cluster,
+        served_rights(cluster, TO_PROVE),
+        "The proof of a cluster needs rights in it.",
+        "Give it the ClusterRole ipu-fabric-prove of"
+        " https://github.com/ipu-fabric/ipu.fabric/blob/main/docs/any-cluster.md, or name another kubeconfig in"
+        " fabric_kubeconfig.",
+    )
     return derive_plan(read_objects(cluster), only)

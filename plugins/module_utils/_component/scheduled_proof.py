@@ -11,7 +11,7 @@ import json
 import re
 import typing as t
 
-from .._common.admission import count_of
+from .._common.admission import PROVER, count_of
 from .._common.result import FabricError
 from .._kube.query import Object
 from .._model.plan import Plan
@@ -19,7 +19,7 @@ from .._model.stacks import has_rdma
 from .._model.wish import Objects
 from .objects import POD_SECURITY, home, named
 
-NAME = "prover"
+NAME = PROVER
 CONFIG = "/etc/ipu-fabric"
 WORK = "/prover"
 # Five fields as cron(8) has them, or a name such as @daily; the API server judges the rest.

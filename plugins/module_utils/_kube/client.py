@@ -18,6 +18,7 @@ from ansible_collections.kubernetes.core.plugins.module_utils.args_common import
 from ansible_collections.kubernetes.core.plugins.module_utils.k8s.client import get_api_client
 from ansible_collections.kubernetes.core.plugins.module_utils.k8s.exceptions import CoreException
 
+from .._common.admission import PROVER, PROVER_STEP
 from .._common.command import nameless_file, path_of
 from .._common.result import FabricError, fail_without
 from .._common.text import EXPIRED, fingerprint
@@ -403,9 +404,11 @@ def refusal_code(error: t.Any) -> Code:
 
 def refusal(error: t.Any, verb: str, where: str) -> FabricError:
     """The API server's refusal as an error with a next step."""
+    scheduled = re.search(rf'User "system:serviceaccount:[^":]+:{PROVER}" cannot', message_of(error))
     steps = {
         401: f"Fetch a new kubeconfig: this one's certificate or token is not accepted. {RENEW}",
-        403: "Give this user the right that the message names, or use another kubeconfig.",
+        403: f"{PROVER_STEP if scheduled else ''}Give this user the right that the message names, or use another"
+        " kubeconfig.",
         409: "Something else changes the same object: wait for it to end and run again.",
     }
     step = steps.get(error.status, "Correct the value that the message names and run again.")

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import typing as t
 
+from .._common.result import FabricError
 from .client import ApiError, Cluster
 from .query import query
 
@@ -60,6 +61,9 @@ TO_PROVE: Rights = {
     "overlappingrangeipreservations.whereabouts.cni.cncf.io": ("list",),
 }
 
+# Of marks on nodes: their taints, and their conditions.
+TO_MARK: Rights = {"nodes": ("patch",), "nodes/status": ("patch",)}
+
 
 def may(cluster: Cluster, verb: str, resource: str, group: str, part: str = "") -> bool:
     attributes = {"verb": verb, "group": group, "resource": resource, "subresource": part}
@@ -84,6 +88,15 @@ def missing_rights(cluster: Cluster, needed: t.Optional[Rights] = None) -> t.Lis
         resource, _slash, part = resource.partition("/")
         missing += [f"{verb} {name}" for verb in verbs if not may(cluster, verb, resource, group, part)]
     return missing
+
+
+def require_rights(cluster: Cluster, needed: Rights, what: str, next_step: str) -> None:
+    """FabricError with all that is missing, and who lacks it."""
+    missing = missing_rights(cluster, needed)
+    if missing:
+        user = user_name(cluster)
+        who = f"the user {user}" if user else "the user of the kubeconfig"
+        raise FabricError(what, who, f"without {', '.join(missing)}", next_step, code="api-denied")
 
 
 def user_name(cluster: Cluster) -> str:

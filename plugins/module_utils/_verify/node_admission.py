@@ -12,15 +12,21 @@ from multiprocessing.pool import ThreadPool
 
 from ansible.module_utils.basic import AnsibleModule
 
-from .._common.admission import CONDITION, RECORD, TAINT
+from .._common.admission import CONDITION, PROVER_STEP, RECORD, TAINT
 from .._common.result import FabricError, outcome
 from .._kube.client import MANAGER, STRATEGIC, ApiError, Cluster, connect, refusal
 from .._kube.node_labels import NODES, patch_node
 from .._kube.query import Object, query, quoted
+from .._kube.rights import TO_MARK, require_rights
 from .admission import TRUE, NodeProof, Proof, Verdict, decide, nic_parts, see_node, summary
 
 LONGEST_EVENT = 1024  # bytes of a message that the API server takes
 MOST_EVENTS = 100  # of a run: beyond that it is not about single nodes
+RIGHTS_STEP = (
+    f"{PROVER_STEP}Give this user the ClusterRole ipu-fabric-admission of"
+    " https://github.com/ipu-fabric/ipu.fabric/blob/main/docs/admission.md, name another kubeconfig, or set"
+    " fabric_admission: off."
+)
 EVENTS = "/api/v1/namespaces/default/events"
 
 
@@ -104,6 +110,7 @@ def admit(module: AnsibleModule) -> t.Dict[str, t.Any]:
     patches = {name: status_patch(nodes[name], one, now) for name, one in wanted.items()}
     due = [name for name, one in wanted.items() if patches[name] or one.tainted != seen[name].tainted]
     if due and not module.check_mode:
+        require_rights(cluster, TO_MARK, "Marks on nodes need rights in the cluster.", RIGHTS_STEP)
         with ThreadPool(min(params["concurrency"], len(due))) as pool:
             pool.map(lambda name: change_node(cluster, nodes[name], wanted[name], patches[name]), due)
             turned = [name for name in due if seen[name].status and wanted[name].status not in ("", seen[name].status)]

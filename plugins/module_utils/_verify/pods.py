@@ -64,6 +64,7 @@ class Target(t.NamedTuple):
     node: str
     networks: t.Tuple[str, ...]
     second: bool = False  # whether it is the second pod there
+    again: bool = False  # whether the node has refused the one before
 
     @property
     def key(self) -> str:
@@ -71,7 +72,8 @@ class Target(t.NamedTuple):
 
     @property
     def pod(self) -> str:
-        return f"{'second' if self.second else 'probe'}-{self.node}"[:253].rstrip(".-")
+        name = "second" if self.second else "again" if self.again else "probe"
+        return f"{name}-{self.node}"[:253].rstrip(".-")
 
 
 class End(t.NamedTuple):

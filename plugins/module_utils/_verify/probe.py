@@ -239,12 +239,12 @@ def start_pods(run: Run, nodes: Nodes) -> Pods:
             chosen[target.key] = target
             pods[target.key]["gpus"] = objects.gpus_for(target, run.plan, nodes[target.node], run.options)
     create_pods(run, nodes, chosen, pods)
-    refused = {key: target for key, target in chosen.items() if gpus_refused(pods[key])}
-    if refused:  # all else can be proved without GPUs
-        list(run.pool.map(lambda key: run.cluster.delete(run.path(f"pods/{pods[key]['pod']}")), refused))
-        for pod in map(pods.__getitem__, refused):
+    refused = {key: target._replace(again=True) for key, target in chosen.items() if gpus_refused(pods[key])}
+    if refused:  # all else can be proved without GPUs; what was refused goes with the other pods
+        for key, target in refused.items():
+            pod = pods[key]
             pod["gpus_refused"], pod["gpus"] = pod["reason"], 0
-            pod["state"], pod["reason"] = "waiting", ""
+            pod["state"], pod["reason"], pod["pod"] = "waiting", "", target.pod
         create_pods(run, nodes, refused, pods)
     return pods
 

@@ -243,6 +243,23 @@ def test_refusal(status, step, code, transient):
     assert (error.code, error.transient) == (code, transient)
 
 
+@pytest.mark.parametrize(
+    ("user", "step"),
+    [
+        ("system:serviceaccount:ipu-fabric-proof:prover", "For a scheduled proof run ipu.fabric.verify"),
+        ("system:serviceaccount:ci:runner", "Give this user the right"),
+        ("prover", "Give this user the right"),
+    ],
+)
+def test_a_scheduled_proof_is_told_what_gives_it_its_rights(user, step):
+    message = f'nodes "w1" is forbidden: User "{user}" cannot patch resource "nodes/status" in API group ""'
+    told = client.refusal(refused(403, message), "patch", "Node w1, its status")
+    assert told.seen == message
+    assert told.next_step.startswith(step)
+    assert ("ClusterRole ipu-fabric-prover" in told.next_step) == step.startswith("For")
+    assert "Give this user the right that the message names" in told.next_step
+
+
 def test_a_field_that_cannot_be_changed():
     error = refused(422, "Job.batch x is invalid")
     quoted = "Invalid value: " + "{" * 5000 + "}: field is immutable"

@@ -5,14 +5,19 @@ from __future__ import annotations
 import typing as t
 
 import pytest
+import yaml
+from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import ApiError, Cluster, NoCluster
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.rights import (
     NEEDED,
     REVIEWS,
+    TO_MARK,
     WHO_AM_I,
     missing_rights,
+    require_rights,
     user_name,
 )
+from ansible_collections.ipu.fabric.tests.unit.fixtures.paths import ROOT
 
 Review = t.Dict[str, t.Any]
 
@@ -54,6 +59,45 @@ def test_who_has_what_is_needed_is_no_finding() -> None:
 
 def test_no_cluster_answers() -> None:
     assert missing_rights(NoCluster()) == []
+
+
+class Marker(Reviewer):
+    """A user who may list nodes, and what else is given as `verb resource`."""
+
+    def __init__(self, user: str, *given: str) -> None:
+        super().__init__()
+        self.user, self.given = user, ("list nodes", *given)
+
+    def request(self, verb: str, path: str, body: t.Any = None, content_type: str = "", **query: t.Any) -> Review:
+        if path == WHO_AM_I:
+            return {"status": {"userInfo": {"username": self.user}}}
+        asked = body["spec"]["resourceAttributes"]
+        what = "/".join(filter(None, [asked["resource"], asked["subresource"]]))
+        return {"status": {"allowed": f"{asked['verb']} {what}" in self.given}}
+
+
+@pytest.mark.parametrize(
+    ("given", "seen"),
+    [(["patch nodes"], "without patch nodes/status"), ([], "without patch nodes, patch nodes/status")],
+)
+def test_who_may_not_mark_nodes_is_told_which_right_is_missing(given: t.List[str], seen: str) -> None:
+    with pytest.raises(FabricError) as caught:
+        require_rights(Marker("anna", *given), TO_MARK, "Marks need rights.", "Give it the ClusterRole x.")
+    told = caught.value
+    assert (told.where, told.seen, told.next_step) == ("the user anna", seen, "Give it the ClusterRole x.")
+    assert told.code == "api-denied"
+
+
+def test_who_may_mark_nodes_is_told_nothing() -> None:
+    require_rights(Marker("anna", "patch nodes", "patch nodes/status"), TO_MARK, "", "")
+
+
+def test_the_role_of_the_page_gives_what_marks_need() -> None:
+    page = (ROOT / "docs/admission.md").read_text(encoding="utf-8")
+    role = yaml.safe_load(page.partition("```yaml\napiVersion: rbac")[2].partition("```")[0].partition("\n")[2])
+    given = {(name, verb) for rule in role["rules"] for name in rule["resources"] for verb in rule["verbs"]}
+    assert {(name, verb) for name, verbs in TO_MARK.items() for verb in verbs} <= given
+    assert ("nodes", "list") in given
 
 
 class Named(Cluster):

@@ -449,14 +449,10 @@ class GpuNodes(FakeApi):
         if path.endswith("/pods") and path != "/api/v1/pods":
             for each in found["items"]:
                 held = each["spec"]["containers"][-1]["resources"]["limits"]
-                refused = each["metadata"]["name"] == "probe-n0" and "nvidia.com/gpu" in held
+                refused = each["spec"]["nodeName"] == "n0" and "nvidia.com/gpu" in held
                 status = {"phase": "Failed", "reason": "OutOfnvidia.com/gpu", "message": IN_USE}
                 each["status"] = status if refused else ADMITTED
         return found
-
-    def do_delete(self, path: str, body: Facts, query: Facts) -> Facts:
-        self.pods.pop(path.rsplit("/", 1)[-1], None)
-        return super().do_delete(path, body, query)
 
 
 def test_gpus_that_are_in_use_cost_no_other_check(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -480,7 +476,8 @@ def test_gpus_that_are_in_use_cost_no_other_check(monkeypatch: pytest.MonkeyPatc
         host["links"]["rdma-net"]["driver"] = "mlx5_core"
     facts = probe.probe(api, planned, options(rdma_image="perftest", gpu=True))
     assert [(pod["state"], pod["gpus"]) for pod in facts["pods"].values()] == [("running", n) for n in (0, 8, 8)]
-    assert "/api/v1/namespaces/verify-x1/pods/probe-n0" in api.deleted
+    assert [pod["pod"] for pod in facts["pods"].values()] == ["again-n0", "probe-n1", "probe-n2"]
+    assert api.deleted == ["/api/v1/namespaces/verify-x1/pods", "/api/v1/namespaces/verify-x1"]  # needs no other right
     assert not api.pods
     figures = {
         (test["from"], test["to"]): test["value"] for test in facts["traffic"] if test["check"] == "gpu_bandwidth"
