@@ -83,9 +83,9 @@ options:
     default: []
   slice:
     description:
-      - In place of O(nodes) so many nodes, V(8) or V(10%), for proofs on a schedule. Nodes whose fabric NICs no pod
-        holds come in the order of their last proof, as their condition C(FabricProved) has it, the oldest first.
-        Nodes at work are no neighbours either. With all of them at work, V(probe.probed) is V(false).
+      - In place of O(nodes) so many nodes, V(8) or V(10%), for proofs on a schedule. Nodes whose fabric NICs, and
+        with O(gpu) GPUs, no pod holds come in the order of their last proof, as their condition C(FabricProved) has it,
+        the oldest first. Nodes at work are no neighbours either. With all of them at work, V(probe.probed) is V(false).
       - Empty takes O(nodes).
     type: str
     default: ""
@@ -257,7 +257,7 @@ def body(module: AnsibleModule) -> t.Dict[str, t.Any]:
     busy: t.Dict[str, str] = {}
     if module.params["slice"]:
         proved = last_proofs(cluster.items(NODES))
-        nodes, busy = next_slice(plan, running_pods(cluster), proved, module.params["slice"])
+        nodes, busy = next_slice(plan, running_pods(cluster), proved, module.params["slice"], options.gpu)
         plan = without_nodes(plan, busy)
         if not nodes:
             reason = f"pods hold the NICs of each node, such as {next(iter(busy.values()))}" if busy else "no nodes"

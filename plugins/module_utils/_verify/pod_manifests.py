@@ -15,11 +15,10 @@ from .._model.plan import Plan
 from .._model.probe import Attached, NodeFacts
 from .._model.stacks import NETWORKS, OWN_DEVICES, host_nic
 from .catalog import NO_NODE
-from .pods import LABEL, Options, Target, gpu_of, resource_name, targets
+from .pods import GPUS, LABEL, Options, Target, gpu_of, resource_name, targets
 
 PSA = "pod-security.kubernetes.io/enforce"
 # A container in one of these states does not get out of it while we wait; a first failed pull may.
-GPUS = "nvidia.com/gpu"  # of NVIDIA's device plugin
 # How a kubelet, or a quota, refuses a pod what its node offers: other pods hold it, or its parts are too far apart.
 NOT_GIVEN = re.compile(r"^(OutOf|UnexpectedAdmissionError|TopologyAffinityError|the API server refused)")
 API_AWAY = re.compile("dial tcp .*connection refused")  # passes when the API server has restarted

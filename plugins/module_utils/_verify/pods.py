@@ -16,6 +16,7 @@ from .._model.stacks import has_rdma
 from .parsers import gid_of
 
 LABEL = "fabric.ipu/verify"
+GPUS = "nvidia.com/gpu"  # resource of NVIDIA's device plugin
 IPU_DEPLOYMENTS = (MANAGER, PROXY)
 NO_LINK: PodLink = {"mtu": None, "kind": "", "mac": "", "addresses": []}
 

@@ -12,7 +12,7 @@ from .._kube.query import Object, query
 from .._model.plan import Plan
 from .admission import NEW, PARTS
 from .narrow import plan_of_hosts
-from .pods import LABEL, resource_name, targets
+from .pods import GPUS, LABEL, resource_name, targets
 
 UNJUDGED = {NEW, *(reason for reason, _what in PARTS.values())}
 
@@ -39,10 +39,13 @@ def last_proofs(nodes: t.Iterable[Object]) -> t.Dict[str, str]:
     return found
 
 
-def holders(plan: Plan, pods: t.Iterable[Object]) -> t.Dict[str, str]:
-    """Nodes whose NICs one of these pods, which have not ended, holds: by a planned network, or by an RDMA resource."""
+def holders(plan: Plan, pods: t.Iterable[Object], gpu: bool = False) -> t.Dict[str, str]:
+    """Nodes whose NICs one of these pods, which have not ended, holds: by a planned network, or by an RDMA resource.
+
+    gpu: a GPU counts too, since a proof between GPUs takes all of a node.
+    """
     networks = {(network["namespace"], network["name"]) for network in plan["networks"]}
-    resources = {resource_name(plan, network) for network in plan["networks"]} - {""}
+    resources = {resource_name(plan, network) for network in plan["networks"]} - {""} | ({GPUS} if gpu else set())
     found: t.Dict[str, str] = {}
     for pod in pods:
         node, metadata = query("spec.nodeName", pod), pod["metadata"]
@@ -54,10 +57,12 @@ def holders(plan: Plan, pods: t.Iterable[Object]) -> t.Dict[str, str]:
     return found
 
 
-def next_slice(plan: Plan, pods: t.Iterable[Object], proved: t.Mapping[str, str], size: str) -> Slice:
+def next_slice(
+    plan: Plan, pods: t.Iterable[Object], proved: t.Mapping[str, str], size: str, gpu: bool = False
+) -> Slice:
     """`proved` has the time of each node's last proof, ISO 8601 in UTC; a node without one comes first."""
     nodes = [target.node for target in targets(plan)]
-    busy = {node: pod for node, pod in holders(plan, pods).items() if node in nodes}
+    busy = {node: pod for node, pod in holders(plan, pods, gpu).items() if node in nodes}
     idle = sorted((proved.get(node, ""), node) for node in nodes if node not in busy)
     return Slice([node for _time, node in idle[: slice_size(size, len(nodes))]], busy)
 

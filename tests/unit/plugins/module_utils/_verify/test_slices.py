@@ -56,6 +56,12 @@ def test_who_holds_a_node(seen, busy):
     assert slices.holders(PLAN, [seen]) == busy
 
 
+def test_who_holds_a_gpu_is_at_work_where_gpus_are_proved():
+    train = pod("n2", resources={"nvidia.com/gpu": "1"})
+    assert slices.next_slice(PLAN, [train], {}, "100%").busy == {}
+    assert slices.next_slice(PLAN, [train], {}, "100%", gpu=True).busy == {"n2": "jobs/p"}
+
+
 @pytest.mark.parametrize(
     ("reason", "proved"),
     [
