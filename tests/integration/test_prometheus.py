@@ -68,7 +68,7 @@ def promtool(programs: Path, folder: Path, *command: str) -> str:
 
 
 def test_objects(run: Modules) -> None:
-    objects = list(evaluate("metrics", "_metrics_objects", **SITE))
+    objects = [*evaluate("metrics", "_metrics_ipu_objects", **SITE), *evaluate("metrics", "_metrics_objects", **SITE)]
     run("kube_apply", objects=objects)
     assert not run("kube_apply", objects=objects)["changed"]
     assert "monitoring.coreos.com" not in run("cluster_info")["api_groups"]

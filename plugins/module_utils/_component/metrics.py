@@ -69,13 +69,14 @@ class Monitoring:
     server_name: str
     probes: t.Sequence[Target]
     files: t.Sequence[str]
-    sources: t.Sequence[str]  # of alerts, graphs and objects; with CONTROLLER where there is an IPU operator
+    sources: t.Sequence[str]  # of alerts and graphs; with CONTROLLER where there is an IPU operator
+    ipu_state: str  # present or absent, of the objects that read the IPU operator
 
 
 def decide(settings: Settings, seen: Seen) -> Monitoring:
-    """FabricError where an exporter is named that has no address. A removal takes what IPUs had too."""
-    ipu = settings.ipu or settings.state == "absent"
-    sources = [each for each in settings.sources if ipu or each in WITHOUT_IPUS]
+    """FabricError where an exporter is named that has no address. Without IPUs, what they had goes."""
+    ipu = settings.ipu and settings.state == "present"
+    sources = [each for each in settings.sources if settings.ipu or each in WITHOUT_IPUS]
     operator = settings.prometheus_operator == "true"
     if settings.prometheus_operator == "auto":
         operator = "monitoring.coreos.com" in seen.api_groups
@@ -87,7 +88,7 @@ def decide(settings: Settings, seen: Seen) -> Monitoring:
     service = f"{METRICS_SERVICE}.{settings.ipu_operator_namespace}.svc"
     files = {"scrape.yml": CONTROLLER, "rules.yml": "", "json-exporter.yml": "json_exporter"}
     files["kube-state-metrics.yml"] = "ipujob_state"
-    sources += [CONTROLLER] if ipu else []
+    sources += [CONTROLLER] if settings.ipu else []
     return Monitoring(
         prometheus_operator=operator,
         verified=verified,
@@ -97,13 +98,15 @@ def decide(settings: Settings, seen: Seen) -> Monitoring:
         token_file=settings.token_file or token,
         target=settings.target or f"{service}:8443",
         server_name=settings.server_name or service,
-        probes=probes(settings, sources),
+        probes=probes(settings, sources if ipu else None),
         files=[name for name, source in files.items() if not source or source in sources],
         sources=sources,
+        ipu_state="present" if ipu else "absent",
     )
 
 
-def probes(settings: Settings, sources: t.Sequence[str]) -> t.List[Target]:
+def probes(settings: Settings, sources: t.Optional[t.Sequence[str]]) -> t.List[Target]:
+    """Those of these sources; None: all that there may be, for a removal."""
     home = f"{settings.ipu_operator_namespace}.svc"
     stats = f"http://{PROXY}.{home}/stats"
     known = (
@@ -116,6 +119,8 @@ def probes(settings: Settings, sources: t.Sequence[str]) -> t.List[Target]:
             f"{WEBHOOK_SERVICE}.{home}:443",
         ),
     )
+    if sources is None:
+        return list(known)
     named = [probe for probe in known if probe.source in sources]
     lacking = [probe.source for probe in named if not probe.exporter]
     if lacking:

@@ -90,3 +90,23 @@ def test_the_controller_uses_the_kubeconfig_that_was_fetched(tmp_path):
     [call] = [call for call in done.calls if call.module == "fabric_probe"]
     assert (call.host, call.become) == ("localhost", False)
     assert call.options["kubeconfig"] == str(tmp_path / "artifacts/admin.conf")
+
+
+def test_metrics_of_ipus_go_where_there_are_no_ipus_any_more(tmp_path):
+    found = answers()
+    done = run(
+        tmp_path, "ipu.fabric.workloads", found, fabric_metrics=True, fabric_mpi_operator=False, fabric_ipu=False
+    )
+    assert done.code == 0, done.text
+    applied = [
+        (call.options["state"], [each["metadata"]["name"] for each in call.options["objects"]])
+        for call in done.calls
+        if call.module == "kube_apply"
+    ]
+    assert applied == [
+        (
+            "absent",
+            ["ipu-operator-metrics", "ipu-operator-metrics-token", "ipu-operator-metrics-reader-prometheus"],
+        ),
+        ("present", ["ipu-fabric-prometheus", "ipu-fabric-dashboard"]),
+    ]

@@ -55,8 +55,14 @@ def panels(**settings):
     return render("metrics", "dashboard.json", **site(**settings))["panels"]
 
 
+def ipu_objects(**settings):
+    return list(evaluate("metrics", "_metrics_ipu_objects", **site(**settings)))
+
+
 def objects(**settings):
-    return list(evaluate("metrics", "_metrics_objects", **site(**settings)))
+    found = site(**settings)
+    own = ipu_objects(**settings) if found["__metrics_wish"]["ipu_state"] == "present" else []
+    return own + list(evaluate("metrics", "_metrics_objects", **found))
 
 
 @pytest.mark.parametrize(
@@ -103,10 +109,24 @@ def test_a_site_without_ipus_has_no_alerts_and_objects_of_their_operator(sources
         assert list(found[0]["data"]) == ["rules.yml"]
     else:
         assert isinstance(found[0]["spec"]["groups"], list)
-    with_ipus = objects(**{**given, "ipu": True})
-    assert [o["metadata"]["name"] for o in objects(**given, state="absent")] == [
-        o["metadata"]["name"] for o in with_ipus
-    ]
+    assert {each["metadata"]["name"] for each in objects(**given, state="absent")} == {
+        each["metadata"]["name"] for each in found
+    }
+
+
+@pytest.mark.parametrize("operator", ["true", "false"])
+@pytest.mark.parametrize("now", [{"ipu": False}, {"state": "absent"}, {"ipu": False, "sources": []}])
+def test_what_read_the_ipu_operator_goes_with_it(operator, now):
+    """With fabric_ipu: false its token, binding, ServiceMonitor and Probes stayed in the cluster."""
+    given = {"prometheus_operator": operator}
+    after = {**given, "json_exporter": "", "blackbox": "", **now}
+
+    def names_of(**settings):
+        return [(each["kind"], each["metadata"]["name"]) for each in ipu_objects(**settings)]
+
+    assert [site(**each)["__metrics_wish"]["ipu_state"] for each in (given, after)] == ["present", "absent"]
+    assert names_of(**after) == names_of(**given)
+    assert len(names_of(**after)) == (6 if operator == "true" else 3)
 
 
 @pytest.mark.parametrize("count", range(len(ALL) + 1))
