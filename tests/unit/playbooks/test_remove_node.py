@@ -112,14 +112,15 @@ def test_refused(tmp_path, names, dead, arguments, said):
     assert steps(run) == []
 
 
-def test_the_host_that_speaks_to_the_api_stays(tmp_path):
-    run = remove(tmp_path, "cp1", fabric_api_host="cp1")
+@pytest.mark.parametrize(
+    ("name", "settings", "said"),
+    [
+        ("cp1", {"fabric_api_host": "cp1"}, "cp1 speaks to the API (fabric_api_host)"),
+        ("w2", {"fabric_manage_kubernetes": False}, "is managed elsewhere"),
+    ],
+)
+def test_what_stays(tmp_path, name, settings, said):
+    run = remove(tmp_path, name, **settings)
     assert run.code != 0
-    assert "cp1 speaks to the API (fabric_api_host)" in run.said, run.text
+    assert said in run.said, run.text
     assert steps(run) == []
-
-
-def test_clusters_of_others(tmp_path):
-    run = remove(tmp_path, "w2", fabric_manage_kubernetes=False)
-    assert run.code != 0
-    assert "is managed elsewhere" in run.said, run.text

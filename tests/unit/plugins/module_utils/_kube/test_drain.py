@@ -163,14 +163,10 @@ def test_check_mode_says_what_blocks(monkeypatch):
     assert "jobs/web" in checked.warnings[0]
 
 
-def test_no_name(monkeypatch):
-    with pytest.raises(FabricError, match="no name"):
-        drain.drain_node(module(Memory(), monkeypatch, name=""))
-
-
-def test_no_such_node(monkeypatch):
-    with pytest.raises(FabricError, match="no such node"):
-        drain.drain_node(module(Memory(), monkeypatch, name="w9"))
+@pytest.mark.parametrize(("name", "said"), [("", "no name"), ("w9", "no such node")])
+def test_who_is_not_there(monkeypatch, name, said):
+    with pytest.raises(FabricError, match=said):
+        drain.drain_node(module(Memory(), monkeypatch, name=name))
 
 
 @pytest.mark.parametrize(

@@ -652,18 +652,21 @@ def with_the_address_of_the_load_balancer(hosts):
     hosts["w1"]["host"]["default_address"] = "10.88.0.1"
 
 
-def as_a_node_elsewhere(hosts):
+def with_nodes(hosts, address, *names):
+    """In a cluster that answers, and has these nodes with this address."""
     in_cluster(hosts, OURS, *hosts)
-    nodes = [{"name": name, "machine_id": "", "addresses": ["10.88.0.77"]} for name in ("w1", "node77")]
+    nodes = [{"name": name, "machine_id": "", "addresses": [address]} for name in names]
     hosts["cp1"]["host"]["cluster"].update(answered=True, nodes=nodes)
+
+
+def as_a_node_elsewhere(hosts):
+    with_nodes(hosts, "10.88.0.77", "w1", "node77")
     hosts["w1"]["host"]["hostname"] = "node77"
 
 
 def with_the_address_of_a_node_elsewhere(hosts):
     """Of one that no host of the inventory is."""
-    in_cluster(hosts, OURS, *hosts)
-    nodes = [{"name": "node77", "machine_id": "", "addresses": ["10.88.0.77"]}]
-    hosts["cp1"]["host"]["cluster"].update(answered=True, nodes=nodes)
+    with_nodes(hosts, "10.88.0.77", "node77")
     hosts["w1"]["host"]["default_address"] = "10.88.0.77"
 
 
@@ -710,9 +713,7 @@ def test_hosts_of_a_cluster_of_others_may_share_the_address_of_their_default_rou
 
 
 def test_an_address_is_the_same_in_any_notation(hosts):
-    in_cluster(hosts, OURS, *hosts)
-    nodes = [{"name": "node12", "machine_id": "", "addresses": ["2001:db8::5"]}]
-    hosts["cp1"]["host"]["cluster"].update(answered=True, nodes=nodes)
+    with_nodes(hosts, "2001:db8::5", "node12")
     hosts["w1"]["address"] = "2001:DB8:0::5"
     assert "host-identity" not in errors(plan(hosts))
 

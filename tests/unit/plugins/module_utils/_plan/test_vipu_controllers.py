@@ -111,17 +111,11 @@ def test_on_the_only_host():
     assert (addresses(planned), list(errors(planned))) == ([MANAGEMENT], [])
 
 
-def test_management_in_the_subnet_of_pods_is_no_way_out():
-    """A pod would look for it on its own network."""
+@pytest.mark.parametrize("management", ["10.5.0.99", "fd00::12"])
+def test_management_that_is_no_way_out_for_pods(management):
+    """In their own subnet a pod would look for it on its own network; IPv6 it does not have."""
     hosts = asked(site(), FABRIC)
-    hosts["w1"]["address"] = "10.5.0.99"
-    change(("host", "default_address"), "")(hosts)
-    assert "on-master" in errors(plan(hosts))
-
-
-def test_ipv6_is_no_way_out_for_pods_without_it():
-    hosts = asked(site(), FABRIC)
-    hosts["w1"]["address"] = "fd00::12"
+    hosts["w1"]["address"] = management
     change(("host", "default_address"), "")(hosts)
     assert "on-master" in errors(plan(hosts))
 
