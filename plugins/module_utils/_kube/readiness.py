@@ -19,10 +19,19 @@ from .pod_problems import (
     waits_for_its_parts,
 )
 from .pod_resources import NodeResources
-from .query import Object, query
+from .query import Object, query, quoted
 
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 WORKLOADS = ("Deployment", "DaemonSet", "StatefulSet")
+# Where the API has the revisions of a workload's pods, and the number and the hash of each.
+REVISIONS = {
+    "Deployment": (
+        "replicasets",
+        f"metadata.annotations.{quoted('deployment.kubernetes.io/revision')}",
+        "pod-template-hash",
+    ),
+    "DaemonSet": ("controllerrevisions", "revision", "controller-revision-hash"),
+}
 # The network operator sets these itself, when it gets to a node.
 OPERATORS_LABELS = "network.nvidia.com/operator."
 
@@ -130,6 +139,24 @@ def only_lost_nodes_miss_it(workload: Object, pods: t.Sequence[Object], answerin
     return enough and len(running) == len(answering) and len(pods) >= wanted
 
 
+def of_current_revision(cluster: Cluster, workload: Object, pods: t.Sequence[Object]) -> t.List[Object]:
+    """The pods of the revision that is rolled out. Those of a former one are replaced, whatever they lack."""
+    metadata, status = workload["metadata"], workload.get("status") or {}
+    if status.get("observedGeneration", 0) < metadata.get("generation", 0):
+        return []  # its controller has not begun
+    kind, number, label = REVISIONS[workload["kind"]]
+    revisions = [
+        revision
+        for revision in cluster.items(f"/apis/apps/v1/namespaces/{metadata['namespace']}/{kind}")
+        if metadata.get("uid") in (query("metadata.ownerReferences[].uid", revision) or ())
+    ]
+    if not revisions:
+        return list(pods)
+    current = max(revisions, key=lambda revision: int(query(number, revision) or 0))
+    path = f"metadata.labels.{quoted(label)}"
+    return [pod for pod in pods if query(path, pod) == query(path, current)]
+
+
 def not_ready(pod: Object) -> t.List[Problem]:
     """What the kubelet says of a pod that runs, and is not ready."""
     message = query("status.conditions[?type=='Ready' && status=='False'].message | [0]", pod)
@@ -190,7 +217,13 @@ class ObjectWatch:
 
     def problems(self) -> t.List[Problem]:
         """Everything that is not ready now."""
-        found = [problem for wanted in self.params["objects"] or () for problem in self.object_problems(wanted)]
+        wanted = self.params["objects"] or ()
+        found = [each for one in wanted if one["kind"] in WORKLOADS for each in self.object_problems(one)]
+        # Until the operator itself runs, its DaemonSets are those of its former release or settings.
+        rolled_out = not found
+        for one in wanted:
+            if one["kind"] not in WORKLOADS:
+                found += [each._replace(fault=each.fault and rolled_out) for each in self.object_problems(one)]
         found += [problem for name in self.params["crds"] or () for problem in self.crd_problems(name)]
         found += [problem for obj in self.params["accepted"] or () for problem in self.refusals(obj)]
         return found
@@ -262,6 +295,8 @@ class ObjectWatch:
             if only_lost_nodes_miss_it(workload, pods, answering):
                 return []
             newest = [pod for pod in newest if pod in answering]
+            if any(problem.fault for pod in newest for problem in pod_problems(pod)):
+                newest = of_current_revision(self.cluster, workload, newest)
         reasons = network_problems(self.cluster, workload["metadata"]["namespace"], newest)
         reasons += [problem for pod in newest for problem in pod_problems(pod) or not_ready(pod)]
         reasons += crash_reasons(self.cluster, workload["metadata"]["namespace"], newest)

@@ -300,7 +300,7 @@ def test_a_dead_node_does_not_hold_up_what_its_operator_says_of_its_daemonsets(d
     policy = {"metadata": {"name": "policy"}, "status": {"state": "notReady", "appliedStates": applied}}
     items = {"daemonsets": [cluster.daemonset], "deployments": [], "nodes": cluster.nodes, "pods": cluster.pods}
     cluster.read = lambda _obj: policy
-    cluster.items = lambda path, **_labels: items[path.rpartition("/")[2]]
+    cluster.items = lambda path, **_labels: items.get(path.rpartition("/")[2], [])
     wanted = {
         "api_version": "mellanox.com/v1alpha1", "kind": "NicClusterPolicy", "name": "policy", "namespace": "",
         "field": "status.state", "value": "ready", "reason": "",
@@ -387,3 +387,71 @@ def test_a_dead_node_does_not_hold_up_a_deployment_that_runs_elsewhere(dead, on,
     cluster = NodesCluster(dead, [daemon_pod(name, name == "w1") for name in on])
     cluster.daemonset = deployment(2, updatedReplicas=2, availableReplicas=1)
     assert (readiness.ObjectWatch(cluster, {}).workload_problems(cluster.daemonset) == []) == ready
+
+
+PULLING = [{"name": "kube-multus", "state": {"waiting": {"reason": "ImagePullBackOff", "message": "not found"}}}]
+OLD_POD = daemon_pod("w1", False, "a", phase="Pending", containerStatuses=PULLING)
+NEW_POD = daemon_pod("w1", False, "b", phase="Pending", containerStatuses=PULLING)
+GONE = {**NEW_POD, "status": {"phase": "Failed"}}  # evicted
+
+
+def revision(number, label, digest, owner="own"):
+    annotations = {"deployment.kubernetes.io/revision": str(number)}
+    metadata = {"annotations": annotations, "labels": {label: digest}, "ownerReferences": [{"uid": owner}]}
+    return {"metadata": metadata, "revision": number}
+
+
+@pytest.mark.parametrize(
+    ("pods", "revisions", "generation", "faults"),
+    [
+        ([OLD_POD], [("a", 1)], 2, 1),
+        ([OLD_POD], [("a", 1), ("b", 2)], 2, 0),  # no pod of the new one is there yet
+        ([OLD_POD, GONE], [("a", 1), ("b", 10), ("c", 9)], 2, 0),
+        ([OLD_POD, NEW_POD], [("b", 2), ("a", 1)], 2, 1),
+        ([OLD_POD], [("a", 1)], 3, 0),  # the controller has not seen the change
+        ([OLD_POD], [], 2, 1),  # nothing is known of revisions
+    ],
+)
+@pytest.mark.parametrize("kind", ["DaemonSet", "Deployment"])
+def test_a_pod_that_is_being_replaced_does_not_end_the_wait(kind, pods, revisions, generation, faults):
+    label = readiness.REVISIONS[kind][2]
+    digests = [pod["metadata"]["labels"]["controller-revision-hash"] for pod in pods]
+    pods = [{**pod, "metadata": {**pod["metadata"], "labels": {label: digest}}} for pod, digest in zip(pods, digests)]
+    cluster = NodesCluster(False, pods, numberAvailable=0)
+    make = daemonset if kind == "DaemonSet" else deployment
+    workload = make(desiredNumberScheduled=1, updatedNumberScheduled=0)
+    workload["metadata"] = {**workload["metadata"], "generation": generation, "uid": "own"}
+    of_others = revision(99, label, "z", "other")
+    items = {
+        readiness.REVISIONS[kind][0]: [of_others, *(revision(number, label, digest) for digest, number in revisions)],
+        "nodes": cluster.nodes,
+        "pods": pods,
+    }
+    cluster.items = lambda path, **_labels: items.get(path.rpartition("/")[2], [])
+    found = readiness.ObjectWatch(cluster, {}).workload_problems(workload)
+    assert sum(problem.fault for problem in found) == faults
+    assert found
+
+
+@pytest.mark.parametrize(("available", "faults"), [(1, 1), (0, 0)])
+def test_daemonsets_of_an_operator_that_is_replaced_do_not_end_the_wait(available, faults):
+    """What it has rendered with its former settings it renders anew."""
+    operator = {**deployment(updatedReplicas=1, availableReplicas=available), "kind": "Deployment"}
+    policy = {"metadata": {"name": "policy"}, "status": {"state": "notReady"}}
+    cluster = NodesCluster(False, [OLD_POD], numberAvailable=0)
+    items = {"daemonsets": [cluster.daemonset], "nodes": cluster.nodes}
+    cluster.read = lambda obj: operator if obj["kind"] == "Deployment" else policy
+    cluster.items = lambda path, **labels: (
+        [OLD_POD] * (labels.get("labelSelector") != "app=d")
+        if path.endswith("/pods")
+        else items.get(path.split("/")[-1], [])
+    )
+    of_operator = {"api_version": "apps/v1", "kind": "Deployment", "name": "d", "namespace": "n", "required": True}
+    of_policy = {
+        "api_version": "mellanox.com/v1alpha1", "kind": "NicClusterPolicy", "name": "policy", "namespace": "",
+        "field": "status.state", "value": "ready", "reason": "", "required": True,
+    }  # fmt: skip
+    params = {"objects": [of_policy, of_operator], "crds": [], "accepted": [], "watch": ["n"], "idle_faults": False}
+    found = readiness.ObjectWatch(cluster, params).problems()
+    assert sum(problem.fault for problem in found) == faults
+    assert any("ImagePullBackOff" in problem.text for problem in found)
