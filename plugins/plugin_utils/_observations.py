@@ -30,7 +30,16 @@ PARTS = {"host": ("host", "rdma", "vipu")}  # of a result, where they are severa
 NEXT_STEP = "Make it reachable by SSH with Python 3 and privileges, or remove it from the inventory."
 # By which Ansible connects; these it does not list.
 MORE_OF_SSH = ("ansible_python_interpreter", "ansible_ssh_args", "ansible_ssh_retries", "ansible_host_key_checking")
-UNKNOWN_KEY = "Log in to it once by ssh, compare the key that it shows, and accept it."
+# What to do, by what SSH or sudo says.
+CAUSES = {
+    "Host key verification failed": "Log in to it once by ssh, compare the key that it shows, and accept it.",
+    "Permission denied": "Set ansible_user to a user of the host, and ansible_ssh_private_key_file to a key that it"
+    " accepts, in the inventory.",
+    "sudo: unknown user": "Set ansible_become_user to root: modules need its privileges.",
+    "sudo: a password is required": "Add --ask-become-pass to the command, or let ansible_user use sudo without a"
+    " password.",
+    "sudo: not found": "Install sudo there, or set ansible_become to false if ansible_user is root.",
+}
 HUNG = (
     "Log in and see what hangs there (uptime, dmesg, df), or restart it. If it is only slow, set fabric_observe_timeout"
     " to more seconds. Or remove it from the inventory."
@@ -100,13 +109,16 @@ def error_of(source: str, where: str, result: Result) -> t.Dict[str, str]:
             "next_step": HUNG,
         }
     said = result.get("error", {})
-    seen = said.get("seen", result.get("msg", ""))
+    # Where no module has answered, what the host wrote instead says why.
+    lines = str(result.get("module_stderr") or result.get("module_stdout") or "").strip().splitlines()
+    seen = said.get("seen") or (lines[-1] if lines else result.get("msg", ""))
     return {
         "source": source,
         "what": said.get("what", "The host could not be observed."),
         "where": said.get("where", where),
         "seen": seen,
-        "next_step": said.get("next_step", UNKNOWN_KEY if "Host key verification failed" in seen else NEXT_STEP),
+        "next_step": said.get("next_step")
+        or next((step for cause, step in CAUSES.items() if cause in seen), NEXT_STEP),
     }
 
 

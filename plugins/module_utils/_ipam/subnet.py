@@ -268,11 +268,14 @@ def plan_subnet(request: SubnetRequest) -> SubnetPlan:
     allowed = demand.allowed(request.share)
     capacity = allowed.size
     if capacity < max(pods, 1):
+        without = demand._replace(taken=_taken(network, own, gateway, ())).allowed(request.share).size
         raise FabricError(
             f"Addresses for {pods} pods were asked for." if pods else "Pods need addresses of the fabric subnet.",
             f"fabric subnet {network}, share {request.share}",
             f"{capacity} are left without the nodes', the gateway's and the reserved ones",
-            demand.more_room(),
+            f"Take addresses out of `reserved`: without it {without} are left."
+            if demand.allowed("all").size < max(pods, 1) <= without
+            else demand.more_room(),
             code="invalid-input",
         )
     mtu, warnings = _mtu(request.nodes)

@@ -136,6 +136,15 @@ def check_variables(observations: Observations, known: t.Collection[str], findin
         if not name.startswith(PREFIX):
             _check_role_variable(name, hosts, known, findings)
             continue
+        if ":" in name:
+            findings.error(
+                "unknown-variable",
+                hosts,
+                "A variable has lost its value: in YAML a colon needs a space after it.",
+                name,
+                f"Write {name.partition(':')[0]}: VALUE. In a shell, put -e '{{...}}' between single quotes.",
+            )
+            continue
         meant = words.get(nearest(name[len(PREFIX) :], words, ALIKE_VARIABLES))
         note = findings.error if meant else findings.warning
         note(

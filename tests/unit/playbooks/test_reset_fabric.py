@@ -45,6 +45,13 @@ def test_a_table_says_what_there_is(folder):
     assert set(REPORTS) <= left(folder)
 
 
+def test_a_request_that_means_nothing_is_refused_before_hosts_are_asked(folder):
+    done = run(folder, "ipu.fabric.reset", answers(), fabric_reset="clustr")
+    assert done.code != 0
+    assert "Seen: fabric_reset is clustr. Next: run it with -e fabric_reset=fabric" in done.said
+    assert "Read which cluster the hosts are in" not in done.text
+
+
 def test_nothing_left_is_no_error(folder):
     done = run(folder, "ipu.fabric.reset", answers(), fabric_reset="")
     assert done.code == 0, done.text

@@ -114,6 +114,21 @@ def test_a_host_out_of_reach_is_asked_about_misspelt_variables(variables, meant,
             {"unreachable": True, "msg": "Failed to connect: Host key verification failed."},
             {"next_step": "Log in to it once by ssh, compare the key that it shows, and accept it."},
         ),
+        (
+            {"unreachable": True, "msg": "Failed to connect: root@10.0.0.1: Permission denied (publickey,password)."},
+            {
+                "next_step": "Set ansible_user to a user of the host, and ansible_ssh_private_key_file to a key that it"
+                " accepts, in the inventory."
+            },
+        ),
+        (
+            {"msg": "Module result deserialization failed", "module_stderr": "banner\nsudo: unknown user admin\n"},
+            {
+                "seen": "sudo: unknown user admin",
+                "next_step": "Set ansible_become_user to root: modules need its privileges.",
+            },
+        ),
+        ({"msg": "Module result deserialization failed", "module_stdout": "\nhello"}, {"seen": "hello"}),
     ],
 )
 def test_failures_are_kept_for_the_plan(result, error):

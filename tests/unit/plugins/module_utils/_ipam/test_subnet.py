@@ -256,7 +256,8 @@ def test_errors_say_what_where_seen_and_next(options, what, seen):
         ({"pods": 253, "share": "all", "gateway": "10.5.0.1"}, "a /23"),
         ({"pods": 500}, "a /22"),
         ({"reserved": ["10.5.0.128/25"]}, "share to all (126 addresses:"),
-        ({"reserved": ["10.5.0.0/24"]}, "Renumber"),
+        ({"reserved": ["10.5.0.0/24"]}, "Take addresses out of `reserved`: without it 127 are left."),
+        ({"reserved": ["10.5.0.0/24"], "pods": 200}, "Renumber"),
     ],
 )
 def test_too_few_addresses_names_what_would_work(options, advice):

@@ -926,6 +926,11 @@ DONE: t.List[t.Tuple[str, t.Union[str, Fault], Done]] = [
         ),
         Done("Did you mean fabric_kubernetes_version", {"w1/variables": ["fabric_kubernetes_version"]}),
     ),
+    (
+        "unknown-variable",
+        Fault(hosts={"w1/variables": ["fabric_networks:rdma-net"]}, settings={"site_variables": ("fabric_networks",)}),
+        Done("Write fabric_networks: VALUE", {"w1/variables": ["fabric_networks"]}),
+    ),
     ("unobserved", host("host", {}), Done("remove it from the inventory", gone=["w1"])),
     (
         "unpinned-source",
