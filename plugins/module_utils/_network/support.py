@@ -4,14 +4,15 @@
 
 from __future__ import annotations
 
+import datetime
 import typing as t
 
 from .._common.findings import Findings
 from .._model.plan import Releases, Support
 from .._model.stacks import STACKS
-from .releases import Version, parse, show
+from .releases import CALICOS, GPU_OPERATORS, NETWORK_OPERATORS, Version, parse, show
 
-READ = "2026-11-23"  # when the pages below were read
+READ = "2026-11-27"  # when the pages below were read
 SUPPORTED, DEPRECATED, ENDED, UNKNOWN = "supported", "deprecated", "ended", "unknown"
 
 # The last day of each minor release. https://kubernetes.io/releases/
@@ -27,24 +28,54 @@ KUBERNETES_ENDS: t.Dict[Version, str] = {
 
 
 class Maker(t.NamedTuple):
-    """Lines of releases in the words of their makers. A line that is older than all of these has ended."""
+    """The rule of makers who publish no dates: it is about the newest lines of releases, whichever these are."""
 
-    supported: t.Tuple[Version, ...]  # newest first
-    deprecated: t.Tuple[Version, ...]
+    lines: t.Dict[Version, str]  # to the day of its first release
+    supported: int  # of the newest lines
+    deprecated: int  # of those after them: only severe faults are fixed
     source: str
+
+    def states(self, today: str) -> t.Dict[Version, str]:
+        """Newest first. A line that is older than all of these has ended."""
+        out = sorted((line for line, day in self.lines.items() if day <= today), reverse=True)
+        words = [SUPPORTED] * self.supported + [DEPRECATED] * self.deprecated
+        return {line: words[place] if place < len(words) else ENDED for place, line in enumerate(out)}
 
 
 _NVIDIA = "https://docs.nvidia.com"
 MAKERS: t.Dict[str, Maker] = {
     "network operator": Maker(
-        ((26, 7),), ((26, 4),), f"{_NVIDIA}/networking/display/kubernetes2670/platform-support.html"
+        {
+            (25, 10): "2025-11-30",
+            (26, 1): "2026-02-22",
+            (26, 4): "2026-06-04",
+            (26, 7): "2026-08-31",  # the day was not seen: after its last release candidate
+            (26, 10): "2026-11-22",
+        },
+        1,
+        1,
+        f"{_NVIDIA}/networking/display/kubernetes26100/platform-support.html",
     ),
     "GPU operator": Maker(
-        ((26, 7),), ((26, 3),), f"{_NVIDIA}/datacenter/cloud-native/gpu-operator/latest/platform-support.html"
+        {(25, 10): "2025-10-31", (26, 3): "2026-03-19", (26, 7): "2026-08-20"},
+        1,
+        1,
+        f"{_NVIDIA}/datacenter/cloud-native/gpu-operator/latest/platform-support.html",
     ),
-    # The two most recent minor releases.
-    "Calico": Maker(((3, 32), (3, 31)), (), "https://github.com/projectcalico/calico/security/policy"),
+    "Calico": Maker(
+        {(3, 31): "2025-10-31", (3, 32): "2026-04-30", (3, 33): "2026-10-01"},
+        2,
+        0,
+        "https://github.com/projectcalico/calico/security/policy",
+    ),
 }
+# What this collection can install of them.
+KNOWN: t.Dict[str, t.FrozenSet[Version]] = {
+    "network operator": frozenset(NETWORK_OPERATORS),
+    "GPU operator": frozenset(parse(release)[:2] for release in GPU_OPERATORS),
+    "Calico": frozenset(parse(release)[:2] for release in CALICOS),
+}
+STALE_DAYS = 150  # lines of the network operator come every three months
 
 
 def support_of(releases: Releases, today: str) -> t.List[Support]:
@@ -61,7 +92,7 @@ def support_of(releases: Releases, today: str) -> t.List[Support]:
         "IPU operator": releases["ipu_operator"],
     }
     return [
-        _kubernetes(release, today) if component == "Kubernetes" else _by_line(component, release)
+        _kubernetes(release, today) if component == "Kubernetes" else _by_line(component, release, today)
         for component, release in installed.items()
         if release
     ]
@@ -75,17 +106,29 @@ def _kubernetes(release: str, today: str) -> Support:
     )
 
 
-def _by_line(component: str, release: str) -> Support:
+def _by_line(component: str, release: str, today: str) -> Support:
     maker, line = MAKERS.get(component), parse(release)[:2]
     state = UNKNOWN
     if maker and line:
-        states = {**dict.fromkeys(maker.deprecated, DEPRECATED), **dict.fromkeys(maker.supported, SUPPORTED)}
-        state = states.get(line, ENDED if line < min(states) else UNKNOWN)
+        states = maker.states(today)
+        state = states.get(line, ENDED if states and line < min(states) else UNKNOWN)
     return Support(component=component, release=release, state=state, until="", source=maker.source if maker else "")
 
 
-def check_support(support: t.Sequence[Support], managed: bool, findings: Findings) -> None:
-    """A warning for each release that its makers have given up. `managed`: whether Kubernetes is site's to upgrade."""
+def check_support(support: t.Sequence[Support], managed: bool, findings: Findings, today: str) -> None:
+    """A warning for each release that its makers have given up, and for tables that have not been read for long.
+
+    managed: whether Kubernetes is site's to upgrade.
+    """
+    days = age(today)
+    if days > STALE_DAYS:
+        findings.warning(
+            "release-table",
+            [],
+            "This collection knows nothing of releases that came in the last months.",
+            f"its tables were read {days} days ago, on {READ}",
+            "Install a newer ipu.fabric. What is said of support is right for the releases that it knows.",
+        )
     for each in support:
         if each["state"] == ENDED:
             what = f"{each['component']} {each['release']} is no longer supported by its makers."
@@ -93,20 +136,24 @@ def check_support(support: t.Sequence[Support], managed: bool, findings: Finding
                 "release-ended",
                 [],
                 what[0].upper() + what[1:],
-                f"{_seen(each)} ({each['source']}, read {READ})",
-                _next(each["component"], managed),
+                f"{_seen(each, today)} ({each['source']}, read {READ})",
+                _next(each["component"], managed, today),
             )
 
 
-def _seen(each: Support) -> str:
+def age(today: str) -> int:
+    """Days since the tables were read."""
+    return (datetime.date.fromisoformat(today) - datetime.date.fromisoformat(READ)).days
+
+
+def _seen(each: Support, today: str) -> str:
     if each["until"]:
         return f"it ended on {each['until']}"
-    maker = MAKERS[each["component"]]
-    lines = [f"{show(line)} is supported" for line in maker.supported]
-    return ", ".join([*lines, *(f"{show(line)} is deprecated" for line in maker.deprecated), "older ones have ended"])
+    said = [f"{show(line)} is {state}" for line, state in MAKERS[each["component"]].states(today).items()]
+    return ", ".join([*(words for words in said if not words.endswith(ENDED)), "older ones have ended"])
 
 
-def _next(component: str, managed: bool) -> str:
+def _next(component: str, managed: bool, today: str) -> str:
     if component == "Kubernetes" and not managed:
         return (
             "Upgrade it with what manages it, such as kubespray, k3s or RKE2, one minor release after the other; then"
@@ -115,7 +162,7 @@ def _next(component: str, managed: bool) -> str:
     if component == "Kubernetes":
         return "Upgrade with ipu.fabric.upgrade, one minor release after the other."
     variable = f"fabric_{component.lower().replace(' ', '_')}_version"
-    return f"Set {variable} to a release of {show(MAKERS[component].supported[0])} when you can upgrade."
+    return f"Set {variable} to a release of {show(max(KNOWN[component]))} when you can upgrade."
 
 
 def describe_support(support: t.Sequence[Support]) -> str:

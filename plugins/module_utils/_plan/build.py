@@ -118,7 +118,7 @@ def build_plan(settings: Settings, observations: Observations, today: str, recor
     images = plan_images(settings, releases, findings)
     releases = pin_components(releases, images)
     support = support_of(releases if settings.ipu else {**releases, "ipu_operator": ""}, today)
-    check_support(support, settings.manage_kubernetes, findings)
+    check_support(support, settings.manage_kubernetes, findings, today)
     endpoint = cluster.plan_endpoint(settings, hosts, findings)
     cidrs = cluster.read_cidrs(settings, hosts, findings)
     virtual = plan_virtual_address(settings, hosts, cidrs, findings)

@@ -30,26 +30,41 @@ def test_kubernetes_ends_on_a_day(version, today, state):
 
 
 @pytest.mark.parametrize(
-    ("settings", "component", "state"),
+    ("settings", "component", "today", "state"),
     [
-        ({"network_operator_version": "26.7.1"}, "network operator", "supported"),
-        ({"network_operator_version": "26.4.2"}, "network operator", "deprecated"),
-        ({"network_operator_version": "26.1.2"}, "network operator", "ended"),
-        ({"gpu": True, "gpu_operator_version": "26.3.3"}, "GPU operator", "deprecated"),
-        ({"gpu": True, "gpu_operator_version": "25.10.1"}, "GPU operator", "ended"),
-        ({"calico_version": "3.31.7"}, "Calico", "supported"),
-        ({"cni": "flannel"}, "flannel", "unknown"),
-        ({"stack": "spiderpool"}, "Spiderpool", "unknown"),
+        # As the newest line moves, the older ones move with it.
+        ({"network_operator_version": "26.7.1"}, "network operator", "2026-11-21", "supported"),
+        ({"network_operator_version": "26.7.1"}, "network operator", "2026-11-22", "deprecated"),
+        ({"network_operator_version": "26.4.2"}, "network operator", "2026-11-21", "deprecated"),
+        ({"network_operator_version": "26.4.2"}, "network operator", "2026-11-22", "ended"),
+        ({"network_operator_version": "25.7.0"}, "network operator", "2026-11-22", "ended"),
+        ({"gpu": True, "gpu_operator_version": "26.7.0"}, "GPU operator", TODAY, "supported"),
+        ({"gpu": True, "gpu_operator_version": "26.3.3"}, "GPU operator", TODAY, "deprecated"),
+        ({"gpu": True, "gpu_operator_version": "25.10.1"}, "GPU operator", TODAY, "ended"),
+        ({"calico_version": "3.32.1"}, "Calico", TODAY, "supported"),
+        ({"calico_version": "3.31.7"}, "Calico", "2026-09-30", "supported"),
+        ({"calico_version": "3.31.7"}, "Calico", "2026-10-01", "ended"),
+        ({"cni": "flannel"}, "flannel", TODAY, "unknown"),
+        ({"stack": "spiderpool"}, "Spiderpool", TODAY, "unknown"),
     ],
 )
-def test_makers_speak_of_lines(settings, component, state):
-    assert states(**settings)[component] == state
+def test_makers_speak_of_their_newest_lines(settings, component, today, state):
+    assert states(today, **settings)[component] == state
+
+
+@pytest.mark.parametrize(("days", "stale"), [(0, False), (150, False), (151, True), (400, True)])
+def test_tables_that_nobody_has_read_for_long_say_so(days, stale):
+    today = (datetime.date.fromisoformat(support.READ) + datetime.timedelta(days=days)).isoformat()
+    found = [each for each in plan(site(), today)["findings"] if each["check"] == "release-table"]
+    assert [each["seen"] for each in found] == (
+        [f"its tables were read {days} days ago, on {support.READ}"] if stale else []
+    )
 
 
 def test_a_release_that_has_ended_is_a_warning():
     planned = plan(site(), network_operator_version="26.1.2")
     [finding] = [each for each in planned["findings"] if each["check"] == "release-ended"]
-    assert "26.7 is supported, 26.4 is deprecated, older ones have ended" in finding["seen"]
+    assert "26.10 is supported, 26.7 is deprecated, older ones have ended" in finding["seen"]
     assert finding["next"] == "Set fabric_network_operator_version to a release of 26.7 when you can upgrade."
 
 
@@ -62,7 +77,7 @@ def test_a_release_that_has_ended_is_a_warning():
 )
 def test_kubernetes_is_upgraded_by_those_who_manage_it(managed, step):
     findings = Findings([])
-    support.check_support(plan(site(), "2027-07-01")["support"], managed, findings)
+    support.check_support(plan(site(), "2027-07-01")["support"], managed, findings, TODAY)
     [finding] = [each for each in findings.as_list() if each["what"].startswith("Kubernetes")]
     assert finding["next"].startswith(step)
     assert ("Upgrade with ipu.fabric.upgrade" in finding["next"]) == managed
@@ -76,7 +91,7 @@ def test_what_is_not_installed_is_not_named():
 def test_one_line_for_a_person():
     said = support.describe_support(plan(site())["support"])
     assert said == (
-        "Kubernetes until 2027-06-28, Calico supported, network operator supported, unknown for IPU operator"
+        "Kubernetes until 2027-06-28, Calico supported, network operator deprecated, unknown for IPU operator"
     )
 
 
@@ -87,7 +102,7 @@ def test_the_defaults_are_supported():
     given = dict(re.findall(r"^fabric_((?:\w+_)version): (\S+)$", defaults, re.MULTILINE))
     assert given
     planned = plan(site(), **{name: value for name, value in given.items() if name in SETTINGS})
-    support.check_support(planned["support"], True, findings)
+    support.check_support(planned["support"], True, findings, support.READ)
     assert findings.as_list() == []
 
 
