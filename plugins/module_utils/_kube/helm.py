@@ -269,6 +269,21 @@ class Helm:
             what, where, seen, f"{step or 'Run again with -vvv.'} The command was: {' '.join(command)}", code=done.code
         )
 
+    def check_release(self) -> None:
+        """Refuse Helm 4 before it has a chart: as a post-renderer it runs no program, only plugins of its own."""
+        release = self.call(
+            "The release of helm could not be read.", self.params["binary"], "version", "--template", "{{.Version}}"
+        ).strip()
+        if not release.startswith("v3."):
+            raise FabricError(
+                "Helm 3 is needed.",
+                self.params["binary"],
+                f"{release or 'no release'}; from 4 on, only plugins can be post-renderers",
+                "Take a release of Helm 3: the role ipu.fabric.helm installs one, and fabric_mirror.helm.url or"
+                " helm_url says from where.",
+                code="missing-requirement",
+            )
+
     def pull(self) -> str:
         """The chart as a local file or directory, if it is the expected one. What was compared is what helm reads."""
         path = self.download()
@@ -425,6 +440,7 @@ def install(module: AnsibleModule, cluster: Cluster, pending: t.Sequence[Release
         # Without its record helm continues from the revision before, and adopts the objects that exist already.
         cluster.delete(f"/api/v1/namespaces/{namespace}/secrets/{release.secret}")
     with Helm(module, cluster) as helm:
+        helm.check_release()
         chart = helm.pull()
         if module.params["crds"]:
             crds = chart_crds(chart_files(chart), module.params["values"])

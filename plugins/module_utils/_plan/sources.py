@@ -111,6 +111,7 @@ def plan_sources(settings: Settings, releases: Releases, findings: Findings) -> 
         _check_download(download, findings)
     _check_registry(text_of(sources, "registry"), findings)  # k3s and RKE2 get it, too
     _check_credentials(sources, findings)
+    _check_helm(text_of(sources, "helm", "url"), findings)
     return [
         {"name": each.name, "url": without_credentials(each.url), "sha256": each.sha256} for each in files if each.url
     ]
@@ -157,6 +158,19 @@ def _check_registry(registry: str, findings: Findings) -> None:
             "Images that come without TLS may be tampered with in transit.",
             f"fabric_mirror.registry is {without_credentials(registry)}",
             "Give the registry a certificate, or pin the images in fabric_image_digests.",
+        )
+
+
+def _check_helm(url: str, findings: Findings) -> None:
+    """The name of its archive says its release."""
+    found = re.search(r"/helm-v(\d+)[.][^/]*$", url)
+    if found and found[1] != "3":
+        findings.error(
+            "release-table",
+            [],
+            "Helm 3 is needed.",
+            f"fabric_mirror.helm.url is {without_credentials(url)}; from 4 on, only plugins can be post-renderers",
+            "Set fabric_mirror.helm.url to an archive of Helm 3.",
         )
 
 

@@ -83,6 +83,19 @@ class Definitions:
         return [{"metadata": {"name": "init-1"}, "status": {"phase": "Pending", "conditions": [SCHEDULING]}}]
 
 
+@pytest.mark.parametrize(
+    ("release", "refused"),
+    [("v3.22.0", None), ("v3.18.2+gabc", None), ("v4.3.2", "v4.3.2; from 4 on"), ("", "no release")],
+)
+def test_helm_4_takes_no_program_as_a_post_renderer(tmp_path, release, refused):
+    program = tmp_path / "helm"
+    program.write_text(f'#!/bin/sh\n[ "$*" = "version --template {{{{.Version}}}}" ] && echo {release}\n')
+    program.chmod(0o755)
+    error = pytest.raises(FabricError, match=refused) if refused else contextlib.nullcontext()
+    with helm.Helm(Module(binary=str(program), timeout=600, kubeconfig={"a": "b"}), None) as client, error:
+        client.check_release()
+
+
 @pytest.fixture
 def install(monkeypatch):
     """Install a chart with one definition; answers with the module and the definitions that were applied."""
@@ -90,7 +103,7 @@ def install(monkeypatch):
     def run(group, managers=(), upgrade=lambda *_: None):
         applied = []
         module = Module(namespace="netops", crds=True, values={}, chart="spiderpool", chart_version="1.2.2")
-        program = types.SimpleNamespace(pull=lambda: "", upgrade=upgrade)
+        program = types.SimpleNamespace(check_release=lambda: None, pull=lambda: "", upgrade=upgrade)
         monkeypatch.setattr(helm, "Helm", lambda *_: contextlib.nullcontext(program))
         files = {"Chart.yaml": "name: spiderpool", "crds/a.yaml": DEFINITION.format(group)}
         monkeypatch.setattr(helm, "chart_files", lambda _path: files)

@@ -66,6 +66,9 @@ def manage(monkeypatch):
             def __exit__(self, *error):
                 pass
 
+            def check_release(self):
+                pass
+
             def pull(self):
                 return ""
 
