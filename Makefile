@@ -107,8 +107,8 @@ lock: setup ## Rewrite the lock files from requirements.in
 	@hack/lock.sh
 
 .PHONY: docs
-docs: setup ## Pages that are written from the code: README of each role, variables, troubleshooting, schema of the plan; the recorded sites
-	@hack/role_docs.py && hack/troubleshooting.py && hack/plan_schema.py && hack/recorded_sites.py
+docs: setup ## Pages that are written from the code: README of each role, variables, troubleshooting, releases, schema of the plan; the recorded sites
+	@hack/role_docs.py && hack/troubleshooting.py && hack/release_docs.py && hack/plan_schema.py && hack/recorded_sites.py
 
 .PHONY: docs-site
 docs-site: setup ## The documentation as a site in .cache/docs-site/html, its links checked; each page as Markdown too, listed in llms.txt

@@ -132,8 +132,8 @@ SUITES = [
     spare("yamllint", "yamllint .", "lint"),
     spare(
         "docs",
-        "hack/role_docs.py --check && hack/troubleshooting.py --check && hack/plan_schema.py --check"
-        " && antsibull-changelog lint",
+        "hack/role_docs.py --check && hack/troubleshooting.py --check && hack/release_docs.py --check"
+        " && hack/plan_schema.py --check && antsibull-changelog lint",
         "lint",
     ),
     spare(

@@ -121,7 +121,7 @@ STEPS = {
     " pods for each NIC."
     " Keep the data of the kubelet in `/var/lib/kubelet`.",
     "release-ended": "Plan an upgrade to a release that its makers support: [releases](releases.md).",
-    "release-table": "Check that this release exists, or take one of the table.",
+    "release-table": "Take a release of the table that breaks no other: [releases](releases.md).",
     "resolver": "Name a file with real DNS servers in `kubernetes_kubelet_config: {resolvConf: FILE}`.",
     "runtime": "Read what [Docker Engine](kubernetes.md#docker-engine) can't do, or leave `fabric_runtime` out.",
     "service-route": "Give the host a default route, or a lasting route to `fabric_service_cidr`.",

@@ -209,7 +209,7 @@ options:
   calico_version:
     description: Release of Calico, where that is the pod network.
     type: str
-    default: 3.32.1
+    default: 3.32.2
   pod_cidr:
     description: Addresses of pods, one CIDR or one of each family with a comma between.
     type: str

@@ -61,7 +61,7 @@ ALLOWABLE: t.Dict[str, str] = {
     "rdma-modules": "RDMA devices have the device files that the RDMA device plugin demands, by modules and kernel",
     "rdma-resource": "an RDMA resource reaches the kubelet, selects NICs of its networks, and serves all pods",
     "release-ended": "the makers still support the release",
-    "release-table": "the exact release is in the table",
+    "release-table": "the exact release is in the table, which is not old, and breaks nothing else of the plan",
     "service-route": "hosts have a route to the addresses of services",
     "shadowed-packages": "no files of others go before those of our packages",
     "source-credentials": "URLs of sources have no password in them",

@@ -14,12 +14,11 @@ from .._common.result import FabricError
 from .._kube.query import Object
 from .._model.wish import Manifest, PodNetworkWish
 from .._network.digests import known_digest
+from .._network.releases import calico_parts
 from .calico import calico_installation
 
 # Of Calico's manifests: the setting, the file that upstream publishes.
 CALICO_FILES = {"crds": "operator-crds.yaml", "operator": "tigera-operator.yaml"}
-# What its operator runs on every host.
-CALICO_IMAGES = ("node", "cni", "pod2daemon-flexvol", "csi", "node-driver-registrar")
 # What has to be ready before pods have a network. Nodes turn Ready as soon as a plugin is configured, whatever becomes
 # of it.
 CALICO_READY: t.Sequence[Object] = (
@@ -106,7 +105,7 @@ def calico(settings: Settings) -> PodNetworkWish:
     return PodNetworkWish(
         manifests=files,
         bundled=sources,
-        images=[f"{place}/{prefix}{name}:v{release}" for name in CALICO_IMAGES],
+        images=[f"{place}/{prefix}{name}:v{release}" for name in calico_parts(release).on_hosts],
         objects=[*image_set(settings.image_digests, release), installation],
         ready=[*CALICO_READY, DNS],
     )

@@ -50,6 +50,10 @@ _CALICO = {
         "192f8b2d934ef24b62e86b7e1a6e1762d1c8af26a916f78057bc13fa5ed60f71",
         "f18e073794207d372606bc3ea6f8fd73972f86d6828f4ba666dfe0d4aa8ab07f",
     ),
+    "3.32.2": (
+        "cb46786692404fb7955c6d31329c667d0dd8f1ff4821dc7869d0156c93d3a859",
+        "4e372754e4e1c3a61cf7c0ceb9bc9fff2f78aa6575dcadcb5ea4e716bb00dffa",
+    ),
 }
 # Packed charts, as `helm pull` saves them and as the index of their repository has it; by name and release without v.
 _CHARTS = {

@@ -11,6 +11,7 @@ from .._common.findings import Findings
 from .._model.plan import Image, Releases
 from .._model.settings import Settings
 from .._model.stacks import STACKS
+from .broken_pairs import check_pairs
 
 Version = t.Tuple[int, ...]
 
@@ -27,18 +28,56 @@ CALICOS = {
     "3.31.7": "1.40.15",
     "3.32.0": "1.42.0",
     "3.32.1": "1.42.3",
+    "3.32.2": "1.42.6",
 }
 # The newest Kubernetes that its makers test each line of Calico with. Newer ones may work.
-_CALICO_KUBERNETES: t.Dict[Version, Version] = {(3, 31): (1, 35), (3, 32): (1, 36)}
-# What its operator runs on Linux for the Installation of the role kubernetes.
-_CALICO_IMAGES = ("node", "cni", "typha", "kube-controllers", "pod2daemon-flexvol", "csi", "node-driver-registrar")
+CALICO_KUBERNETES: t.Dict[Version, Version] = {(3, 31): (1, 35), (3, 32): (1, 36), (3, 33): (1, 37)}
+
+
+class CalicoImages(t.NamedTuple):
+    """What Calico's operator runs on Linux for the Installation of the role kubernetes, in quay.io/calico."""
+
+    names: t.Tuple[str, ...]
+    elsewhere: t.Tuple[str, ...] = ()  # of these, what not every host runs
+
+    @property
+    def on_hosts(self) -> t.List[str]:
+        return [name for name in self.names if name not in self.elsewhere]
+
+
+# By the first line with each set. From 3.33 on, calico/calico is most of them, and the plain CNI plugins have an image.
+_CALICO_IMAGES: t.Dict[Version, CalicoImages] = {
+    (3, 31): CalicoImages(
+        ("node", "cni", "typha", "kube-controllers", "pod2daemon-flexvol", "csi", "node-driver-registrar"),
+        ("typha", "kube-controllers"),
+    ),
+    (3, 33): CalicoImages(("node", "calico", "third-party-cni-plugins")),
+}
 # flannel's release, and that of its CNI plugin, as in the defaults of the role kubernetes.
-FLANNEL = ("v0.28.4", "v1.9.1-flannel1")
+FLANNEL = ("v0.28.10", "v1.9.1-flannel3")
 IPU_OPERATORS = ("1.1.0", "1.2.0")
 # Network operators without whereabouts go with one that is installed on its own.
 WHEREABOUTS = "0.9.4"
 # From 25.10 on the licence of vGPU is a Secret.
 GPU_OPERATORS = ("25.10.0", "25.10.1", "26.3.0", "26.3.1", "26.3.2", "26.3.3", "26.7.0")
+# The vendor's range of Kubernetes on most distributions, as its page has it at the end of each line.
+GPU_KUBERNETES: t.Dict[Version, t.Tuple[Version, Version]] = {
+    (25, 10): ((1, 30), (1, 35)),
+    (26, 3): ((1, 32), (1, 36)),
+    (26, 7): ((1, 33), (1, 36)),
+}
+# Releases that have come out and can't be installed by this collection yet: what is not known of each.
+_MANIFESTS = "digests of its manifests"
+NOT_KNOWN: t.Dict[str, t.Dict[str, str]] = {
+    "Calico": {
+        "3.32.4": f"{_MANIFESTS}, and the release of its operator",
+        "3.33.0": _MANIFESTS,
+        "3.33.1": _MANIFESTS,
+    },
+    "GPU operator": {"26.7.1": "the vendor's own range of Kubernetes, and a digest of its chart"},
+    "network operator": {"26.10.0": "the vendor's range of Kubernetes, its chart and its definitions"},
+    "Spiderpool": {"1.2.3": "its chart's values and definitions, and a digest of it"},
+}
 # The pause image that kubeadm of each minor release names; for others kubeadm itself is asked.
 PAUSE = {31: "3.10", 32: "3.10", 33: "3.10", 34: "3.10.1", 35: "3.10.1", 36: "3.10.2", 37: "3.10.2"}
 # The role kubernetes writes kubeadm v1beta4 (1.31 and later); newer minor releases are not tested yet.
@@ -203,9 +242,15 @@ def pod_network(cni: str, calico: str) -> t.Tuple[str, t.List[str]]:
     return tag, [f"quay.io/tigera/operator:v{operator}", *calico_images(tag)]
 
 
+def calico_parts(version: str) -> CalicoImages:
+    """The images of a release of Calico, which need not be in the table."""
+    line = parse(version)[:2]
+    return _CALICO_IMAGES[max((first for first in _CALICO_IMAGES if first <= line), default=min(_CALICO_IMAGES))]
+
+
 def calico_images(tag: str) -> t.List[str]:
     """What Calico's operator runs."""
-    return [f"quay.io/calico/{image}:{tag}" for image in _CALICO_IMAGES]
+    return [f"quay.io/calico/{name}:{tag}" for name in calico_parts(tag).names]
 
 
 def operators_for(minor: Version, ipam: str) -> t.List[str]:
@@ -253,6 +298,8 @@ def choose_releases(settings: Settings, findings: Findings, offered: t.Sequence[
     if settings.gpu and settings.gpu_operator_version:
         _check_known("GPU operator", "gpu-operator-version", settings.gpu_operator_version, GPU_OPERATORS, findings)
         releases["gpu_operator"] = settings.gpu_operator_version.lstrip("v")
+        _check_gpu_range(settings, kubernetes, findings)
+        check_pairs(settings, findings)
     if not settings.networks:
         _check_ofed(settings, findings, "there is no fabric network", "plan one (fabric_networks)")
         return {**releases, "stack": "", "network_operator": ""}
@@ -330,9 +377,9 @@ def _check_stack(settings: Settings, findings: Findings) -> None:
 
 def _check_calico_range(settings: Settings, findings: Findings) -> None:
     kubernetes, line = parse(settings.kubernetes_version)[:2], parse(settings.calico_version)[:2]
-    newest = _CALICO_KUBERNETES.get(line, kubernetes)
+    newest = CALICO_KUBERNETES.get(line, kubernetes)
     if kubernetes > newest:
-        fit = [release for release in CALICOS if kubernetes <= _CALICO_KUBERNETES[parse(release)[:2]]]
+        fit = [release for release in CALICOS if kubernetes <= CALICO_KUBERNETES[parse(release)[:2]]]
         findings.warning(
             "calico-version",
             [],
@@ -341,6 +388,26 @@ def _check_calico_range(settings: Settings, findings: Findings) -> None:
             f"Set fabric_calico_version to {fit[-1]}."
             if fit
             else "Nothing, if you have tested it: no release of the table is tested with this Kubernetes.",
+        )
+
+
+def _check_gpu_range(settings: Settings, kubernetes: Version, findings: Findings) -> None:
+    line = parse(settings.gpu_operator_version)[:2]
+    low, high = GPU_KUBERNETES.get(line, (kubernetes, kubernetes))
+    if kubernetes and not low <= kubernetes <= high:
+        fit = [
+            release
+            for release in GPU_OPERATORS
+            if GPU_KUBERNETES[parse(release)[:2]][0] <= kubernetes <= GPU_KUBERNETES[parse(release)[:2]][1]
+        ]
+        findings.warning(
+            "gpu-operator-version",
+            [],
+            f"GPU operator {show(line)} is not supported with Kubernetes {show(kubernetes)} by its vendor.",
+            f"its vendor supports {show(low)} to {show(high)}",
+            f"Set fabric_gpu_operator_version to {fit[-1]}."
+            if fit
+            else "Nothing, if you have tested it: no release of the table is supported with this Kubernetes.",
         )
 
 
@@ -385,9 +452,15 @@ def _check_known(what: str, check: str, version: str, known: t.Sequence[str], fi
             check,
             [],
             f"There is no such {what} release in the table.",
-            f"{variable} is '{version}'; known are {', '.join(known)}",
+            f"{variable} is '{version}'; known are {', '.join(known)}{_not_known(what, version)}",
             f"Set {variable} to {known[-1]}.",
         )
+
+
+def _not_known(what: str, version: str) -> str:
+    """Why a release that has come out is not in the table."""
+    lacks = NOT_KNOWN.get(what, {}).get(version.lstrip("v"))
+    return f". {version.lstrip('v')} has come out, but this collection does not know {lacks}" if lacks else ""
 
 
 def _network_operator_line(settings: Settings, kubernetes: Version, findings: Findings) -> Version:
@@ -401,8 +474,9 @@ def _network_operator_line(settings: Settings, kubernetes: Version, findings: Fi
         findings.error(
             "network-operator-version",
             [],
-            "There is no such network operator release.",
-            f"fabric_network_operator_version is '{version}'; known are {known[0]} to {known[-1]}",
+            "There is no such network operator release in the table.",
+            f"fabric_network_operator_version is '{version}'; known are {known[0]} to {known[-1]}"
+            + _not_known("network operator", version),
             best,
         )
         return ()

@@ -10,7 +10,7 @@ import typing as t
 from .._common.findings import Findings
 from .._model.plan import Releases, Support
 from .._model.stacks import STACKS
-from .releases import CALICOS, GPU_OPERATORS, NETWORK_OPERATORS, Version, parse, show
+from .releases import CALICO_KUBERNETES, CALICOS, GPU_KUBERNETES, GPU_OPERATORS, NETWORK_OPERATORS, Version, parse, show
 
 READ = "2026-11-27"  # when the pages below were read
 SUPPORTED, DEPRECATED, ENDED, UNKNOWN = "supported", "deprecated", "ended", "unknown"
@@ -69,11 +69,16 @@ MAKERS: t.Dict[str, Maker] = {
         "https://github.com/projectcalico/calico/security/policy",
     ),
 }
-# What this collection can install of them.
+# What this collection can install of them, and the lines whose range of Kubernetes it knows.
 KNOWN: t.Dict[str, t.FrozenSet[Version]] = {
     "network operator": frozenset(NETWORK_OPERATORS),
     "GPU operator": frozenset(parse(release)[:2] for release in GPU_OPERATORS),
     "Calico": frozenset(parse(release)[:2] for release in CALICOS),
+}
+RANGES: t.Dict[str, t.Collection[Version]] = {
+    "network operator": NETWORK_OPERATORS,
+    "GPU operator": GPU_KUBERNETES,
+    "Calico": CALICO_KUBERNETES,
 }
 STALE_DAYS = 150  # lines of the network operator come every three months
 
@@ -108,11 +113,17 @@ def _kubernetes(release: str, today: str) -> Support:
 
 def _by_line(component: str, release: str, today: str) -> Support:
     maker, line = MAKERS.get(component), parse(release)[:2]
-    state = UNKNOWN
-    if maker and line:
-        states = maker.states(today)
-        state = states.get(line, ENDED if states and line < min(states) else UNKNOWN)
+    state = line_state(component, line, today) if maker and line else UNKNOWN
     return Support(component=component, release=release, state=state, until="", source=maker.source if maker else "")
+
+
+def line_state(component: str, line: Version, today: str) -> str:
+    """The state of a line of releases, by the rule of its makers."""
+    states = MAKERS[component].states(today)
+    state = states.get(line, ENDED if states and line < min(states) else UNKNOWN)
+    # What has ended stays so. The rest is not known without the line's range, or of lines that may have come since.
+    known = line in RANGES[component] and age(today) <= STALE_DAYS
+    return state if known or state == ENDED else UNKNOWN
 
 
 def check_support(support: t.Sequence[Support], managed: bool, findings: Findings, today: str) -> None:
@@ -127,7 +138,8 @@ def check_support(support: t.Sequence[Support], managed: bool, findings: Finding
             [],
             "This collection knows nothing of releases that came in the last months.",
             f"its tables were read {days} days ago, on {READ}",
-            "Install a newer ipu.fabric. What is said of support is right for the releases that it knows.",
+            "Install a newer ipu.fabric. Until then it only knows the dates of Kubernetes, and what had ended when it"
+            " was read.",
         )
     for each in support:
         if each["state"] == ENDED:

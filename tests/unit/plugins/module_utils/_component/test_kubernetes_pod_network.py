@@ -112,18 +112,18 @@ def test_manifests_of_calico_have_the_digests_of_the_table() -> None:
     def checksums(**settings: t.Any) -> t.List[str]:
         return [each.checksum for each in wish("calico", **settings).manifests]
 
-    known = [f"sha256:{DIGESTS[f'calico-3.32.1/{name}.yaml']}" for name in ("operator-crds", "tigera-operator")]
-    assert checksums(calico_version="3.32.1") == known
-    assert checksums(calico_version="v3.32.1") == known
+    known = [f"sha256:{DIGESTS[f'calico-3.32.2/{name}.yaml']}" for name in ("operator-crds", "tigera-operator")]
+    assert checksums(calico_version="3.32.2") == known
+    assert checksums(calico_version="v3.32.2") == known
     assert checksums(calico_version="3.99.0") == ["", ""]
-    assert [each["checksum"] for each in wish("calico", calico_version="3.32.1").bundled.values()] == known
+    assert [each["checksum"] for each in wish("calico", calico_version="3.32.2").bundled.values()] == known
 
 
 def test_pinned_images_of_calico() -> None:
-    objects = wish("calico", image_digests={"quay.io/calico/cni:v3.32.1": DIGEST, "quay.io/calico/cni:v3": DIGEST})
+    objects = wish("calico", image_digests={"quay.io/calico/cni:v3.32.2": DIGEST, "quay.io/calico/cni:v3": DIGEST})
     pinned, installation = objects.objects
     assert (pinned["kind"], installation["kind"]) == ("ImageSet", "Installation")
-    assert pinned["metadata"] == {"name": "calico-v3.32.1"}
+    assert pinned["metadata"] == {"name": "calico-v3.32.2"}
     assert pinned["spec"] == {"images": [{"image": "calico/cni", "digest": DIGEST}]}
     assert [each["kind"] for each in wish("calico").objects] == ["Installation"]
 

@@ -1,8 +1,10 @@
 """Releases that go together."""
 
 import pytest
+import yaml
 from ansible_collections.ipu.fabric.plugins.module_utils._common.findings import Findings
 from ansible_collections.ipu.fabric.plugins.module_utils._model.settings import Settings
+from ansible_collections.ipu.fabric.plugins.module_utils._model.stacks import STACKS
 from ansible_collections.ipu.fabric.plugins.module_utils._network import releases as release_table
 from ansible_collections.ipu.fabric.tests.unit.fixtures.paths import ROOT
 from ansible_collections.ipu.fabric.tests.unit.fixtures.site import SETTINGS
@@ -30,6 +32,10 @@ def resolve(
     }
     whole = Settings(**{**SETTINGS, **asked, **settings})
     return release_table.choose_releases(whole, findings, offered), findings.as_list()
+
+
+def fabric_defaults():
+    return yaml.safe_load((ROOT / "roles/fabric/defaults/main.yml").read_text(encoding="utf-8"))
 
 
 @pytest.mark.parametrize(
@@ -125,7 +131,7 @@ CALICO_3_32_1 = [
     "quay.io/calico/csi:v3.32.1",
     "quay.io/calico/node-driver-registrar:v3.32.1",
 ]
-FLANNEL = ["ghcr.io/flannel-io/flannel:v0.28.4", "ghcr.io/flannel-io/flannel-cni-plugin:v1.9.1-flannel1"]
+FLANNEL = ["ghcr.io/flannel-io/flannel:v0.28.10", "ghcr.io/flannel-io/flannel-cni-plugin:v1.9.1-flannel3"]
 
 
 @pytest.mark.parametrize(
@@ -134,7 +140,7 @@ FLANNEL = ["ghcr.io/flannel-io/flannel:v0.28.4", "ghcr.io/flannel-io/flannel-cni
         ("calico", "3.32.1", "v3.32.1", CALICO_3_32_1),
         ("calico", "v3.32.1", "v3.32.1", CALICO_3_32_1),
         ("calico", "3.29.0", "", []),
-        ("flannel", "3.29.0", "v0.28.4", FLANNEL),
+        ("flannel", "3.29.0", "v0.28.10", FLANNEL),
         ("none", "3.32.1", "", []),
     ],
 )
@@ -145,7 +151,7 @@ def test_images_of_the_pod_network(cni, calico, version, images):
 @pytest.mark.parametrize("cni", ["calico", "flannel"])
 def test_the_documentation_lists_the_images_of_the_pod_network(cni):
     listed = (ROOT / "docs/mirror.md").read_text(encoding="utf-8").splitlines()
-    version, images = release_table.pod_network(cni, SETTINGS["calico_version"])
+    version, images = release_table.pod_network(cni, fabric_defaults()["fabric_calico_version"])
     assert set(images) <= set(listed)
     assert [line for line in listed if version in line and " " not in line] == [i for i in images if version in i]
 
@@ -172,11 +178,108 @@ def test_each_release_of_calico_has_its_own_operator():
 
 
 @pytest.mark.parametrize(
+    ("release", "names", "on_hosts"),
+    [
+        ("3.32.2", 7, ["node", "cni", "pod2daemon-flexvol", "csi", "node-driver-registrar"]),
+        # Neither cni nor typha nor csi exist any more.
+        ("v3.33.1", 3, ["node", "calico", "third-party-cni-plugins"]),
+        ("3.40.0", 3, ["node", "calico", "third-party-cni-plugins"]),
+        ("3.29.0", 7, ["node", "cni", "pod2daemon-flexvol", "csi", "node-driver-registrar"]),
+        ("latest", 7, ["node", "cni", "pod2daemon-flexvol", "csi", "node-driver-registrar"]),
+    ],
+)
+def test_each_line_of_calico_has_images_that_exist(release, names, on_hosts):
+    parts = release_table.calico_parts(release)
+    assert (len(parts.names), parts.on_hosts) == (names, on_hosts)
+
+
+@pytest.mark.parametrize(
+    ("settings", "check", "seen"),
+    [
+        (
+            {"calico_version": "3.33.1"},
+            "calico-version",
+            "3.33.1 has come out, but this collection does not know digests",
+        ),
+        ({"operator": "v26.10.0"}, "network-operator-version", "does not know the vendor's range of Kubernetes"),
+        ({"gpu": True, "gpu_operator_version": "26.7.1"}, "gpu-operator-version", "26.7.1 has come out"),
+        ({"stack": "spiderpool", "spiderpool_version": "1.2.3"}, "spiderpool-version", "1.2.3 has come out"),
+    ],
+)
+def test_a_release_of_which_too_little_is_known_is_refused_by_name(settings, check, seen):
+    [finding] = [each for each in resolve(**settings)[1] if each["check"] == check]
+    assert (finding["level"], seen in finding["seen"]) == ("error", True)
+
+
+def test_what_is_not_known_is_in_no_table():
+    known = {
+        "Calico": release_table.CALICOS,
+        "GPU operator": release_table.GPU_OPERATORS,
+        "network operator": [operator.newest for operator in release_table.NETWORK_OPERATORS.values()],
+        "Spiderpool": STACKS["spiderpool"].charts,
+    }
+    assert set(release_table.NOT_KNOWN) == set(known)
+    assert not [each for name, releases in release_table.NOT_KNOWN.items() for each in releases if each in known[name]]
+
+
+@pytest.mark.parametrize(
+    ("kubernetes", "gpu_operator", "step"),
+    [
+        ("1.36.5", "26.7.0", None),
+        ("1.33.1", "26.7.0", None),
+        ("1.36.5", "25.10.1", "Set fabric_gpu_operator_version to 26.7.0."),
+        ("1.32.1", "26.7.0", "Set fabric_gpu_operator_version to 26.3.3."),
+        (
+            "1.37.2",
+            "26.7.0",
+            "Nothing, if you have tested it: no release of the table is supported with this Kubernetes.",
+        ),
+    ],
+)
+def test_a_kubernetes_that_the_gpu_operator_is_not_supported_with(kubernetes, gpu_operator, step):
+    findings = resolve(kubernetes, "26.7.1", gpu=True, gpu_operator_version=gpu_operator)[1]
+    found = [each for each in findings if each["check"] == "gpu-operator-version"]
+    assert [(each["level"], each["next"]) for each in found] == ([("warning", step)] if step else [])
+
+
+def test_the_default_kubernetes_is_the_newest_that_every_default_goes_with():
+    fabric = fabric_defaults()
+    newest = {
+        "calico": release_table.CALICO_KUBERNETES,
+        "gpu_operator": {line: high for line, (_low, high) in release_table.GPU_KUBERNETES.items()},
+        "network_operator": {line: row.kubernetes[1] for line, row in release_table.NETWORK_OPERATORS.items()},
+    }
+    highest = [table[release_table.parse(fabric[f"fabric_{name}_version"])[:2]] for name, table in newest.items()]
+    assert release_table.parse(fabric["fabric_kubernetes_version"])[:2] == min(highest)
+
+
+@pytest.mark.parametrize(
+    ("gpu_operator", "settings", "found"),
+    [
+        ("26.3.2", {}, [("error", "gets the device files of all RDMA NICs")]),
+        ("v26.3.0", {"networks": []}, []),
+        ("26.3.3", {}, []),
+        ("26.3.2", {"gpu": False}, []),
+        ("26.7.0", {"ofed": {"version": "doca"}}, [("warning", "nvidia-peermem")]),
+        ("25.10.1", {"ofed": {"version": "doca"}}, []),
+    ],
+)
+def test_releases_that_break_each_other(gpu_operator, settings, found):
+    asked = {"gpu": True, "gpu_operator_version": gpu_operator, **settings}
+    findings = resolve("1.35.4", "26.4.1", **asked)[1]
+    pairs = [each for each in findings if each["check"] == "release-table"]
+    assert [(each["level"], words in each["what"]) for each, (_level, words) in zip(pairs, found)] == [
+        (level, True) for level, _words in found
+    ]
+    assert len(pairs) == len(found)
+
+
+@pytest.mark.parametrize(
     ("kubernetes", "calico", "step"),
     [
         ("1.35.4", "3.31.0", None),
         ("1.36.3", "3.32.1", None),
-        ("1.36.3", "3.31.7", "Set fabric_calico_version to 3.32.1."),
+        ("1.36.3", "3.31.7", "Set fabric_calico_version to 3.32.2."),
         ("1.37.0", "3.32.1", "Nothing, if you have tested it: no release of the table is tested with this Kubernetes."),
     ],
 )

@@ -44,12 +44,23 @@ def test_kubernetes_ends_on_a_day(version, today, state):
         ({"calico_version": "3.32.1"}, "Calico", TODAY, "supported"),
         ({"calico_version": "3.31.7"}, "Calico", "2026-09-30", "supported"),
         ({"calico_version": "3.31.7"}, "Calico", "2026-10-01", "ended"),
+        # Nobody has read the lines that came since; what had ended stays so.
+        ({"network_operator_version": "26.7.1"}, "network operator", "2027-11-22", "unknown"),
+        ({"network_operator_version": "26.4.2"}, "network operator", "2027-11-22", "ended"),
         ({"cni": "flannel"}, "flannel", TODAY, "unknown"),
         ({"stack": "spiderpool"}, "Spiderpool", TODAY, "unknown"),
     ],
 )
 def test_makers_speak_of_their_newest_lines(settings, component, today, state):
     assert states(today, **settings)[component] == state
+
+
+@pytest.mark.parametrize(
+    ("component", "line", "state"),
+    [("network operator", (26, 10), "unknown"), ("Calico", (3, 33), "supported"), ("Calico", (3, 34), "unknown")],
+)
+def test_a_line_without_a_range_counts_as_not_known(component, line, state):
+    assert support.line_state(component, line, support.READ) == state
 
 
 @pytest.mark.parametrize(("days", "stale"), [(0, False), (150, False), (151, True), (400, True)])

@@ -348,7 +348,7 @@ def test_allowing_what_can_not_be_allowed(hosts, name):
         ("ofed", {"stack": "spiderpool", "ofed": {"version": "25.10"}}, "on the hosts, and set fabric_ofed to {}"),
         ("ipam", {"stack": "spiderpool", "ipam": "nv-ipam"}, "Set fabric_ipam to auto"),
         ("networks", {"stack": "spiderpool", "networks": [{"name": "a", "mode": "vepa"}]}, "set mode to bridge"),
-        ("calico-version", {"calico_version": "3.29.0"}, "Set fabric_calico_version to 3.32.1."),
+        ("calico-version", {"calico_version": "3.29.0"}, "Set fabric_calico_version to 3.32.2."),
         (
             "gpu-operator-version",
             {"gpu": True, "gpu_operator_version": "24.9.0"},

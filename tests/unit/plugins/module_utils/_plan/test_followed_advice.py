@@ -128,6 +128,7 @@ def cured(before: Site, after: Site, finding: Data) -> bool:
 
 OTHER = {"kubernetes_version": "1.35.4"}
 CRI_DOCKERD = {"cri_dockerd": DOCKERD}
+HELM = "https://get.helm.sh/helm-v{}-linux-amd64.tar.gz"
 UNKNOWN_DIGEST = {"cri_dockerd": {**DOCKERD, "version": "0.3.1"}}
 VIP = {"address": "10.88.0.51", "held": False, "answered": "", "mac": "", "gateways": [], "foreign_keepalived": False}
 RAILS = [{"name": "one"}, {"name": "two"}]
@@ -193,6 +194,7 @@ PRINTED: t.List[t.Tuple[str, t.Union[str, Fault]]] = [
     ("rdma-resource", "the GID table of a NIC is too small for the pods of a host"),
     ("on-master", "nodes have their addresses in the subnet of the fabric"),
     ("release-table", Fault(settings={"network_operator_version": "26.7.9"})),
+    ("release-table", Fault(settings={"gpu": True, "gpu_operator_version": "26.3.2"})),
     ("runtime", Fault(settings={"runtime": "docker", "gpu": True, "sources": CRI_DOCKERD})),
     ("runtime", Fault(settings={"runtime": "docker", "sources": UNKNOWN_DIGEST})),
     ("spiderpool-version", Fault(settings={"stack": "spiderpool", "spiderpool_version": "0.9.0"})),
@@ -793,6 +795,11 @@ DONE: t.List[t.Tuple[str, t.Union[str, Fault], Done]] = [
         "sources",
         host("host/sources", [{**DEAD, "variable": "fabric_mirror.registry", "instead": "flannel"}]),
         Done("Or set fabric_cni to flannel", {"w1/host/sources": []}, settings={"cni": "flannel"}),
+    ),
+    (
+        "release-table",
+        Fault(settings={"sources": {"helm": {"url": HELM.format("4.3.2")}}}),
+        Done("to an archive of Helm 3", settings={"sources": {"helm": {"url": HELM.format("3.22.0")}}}),
     ),
     (
         "release-ended",
