@@ -178,7 +178,7 @@ def _next(component: str, managed: bool, today: str) -> str:
 
 
 def describe_support(support: t.Sequence[Support]) -> str:
-    """One line for a person: what ends when, what is on its way out, and what nobody promises."""
+    """One line for a person: what ends when, what is on its way out, what nobody promises; how old the tables are."""
     said = []
     for each in support:
         if each["until"]:
@@ -186,4 +186,5 @@ def describe_support(support: t.Sequence[Support]) -> str:
         elif each["state"] != UNKNOWN:
             said.append(f"{each['component']} {each['state']}")
     silent = [each["component"] for each in support if each["state"] == UNKNOWN]
-    return ", ".join([*said, *([f"unknown for {' and '.join(silent)}"] if silent else [])])
+    told = ", ".join([*said, *([f"unknown for {' and '.join(silent)}"] if silent else [])])
+    return f"{told}; tables read on {READ}"
