@@ -85,7 +85,8 @@ def support_table() -> str:
             states.setdefault(support.line_state(component, line, today), []).append(show(line))
         cells = [", ".join(states.get(state, [])) for state in (support.SUPPORTED, support.DEPRECATED, support.UNKNOWN)]
         rows.append([f"[{component}]({maker.source})", *cells, f"{states[support.ENDED][0]} and older"])
-    return table(["component", "supported", "deprecated: severe faults only", "not known", "ended"], rows)
+    heading = ["component", "supported", "deprecated: severe faults only", "not known", "ended"]
+    return f"Read on {today}:\n\n{table(heading, rows)}"
 
 
 def not_known_table() -> str:
