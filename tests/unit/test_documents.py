@@ -238,11 +238,37 @@ def test_every_variable_is_on_the_page_of_variables():
     assert unset == []
 
 
-def test_the_step_for_a_new_finding_is_asked_for(monkeypatch, capsys):
+def script(monkeypatch, name):
     monkeypatch.syspath_prepend(ROOT / "hack")
-    specification = importlib.util.spec_from_file_location("troubleshooting", ROOT / "hack/troubleshooting.py")
+    specification = importlib.util.spec_from_file_location(name, ROOT / f"hack/{name}.py")
     module = importlib.util.module_from_spec(specification)
     specification.loader.exec_module(module)
+    return module
+
+
+def test_the_step_for_a_new_finding_is_asked_for(monkeypatch, capsys):
+    module = script(monkeypatch, "troubleshooting")
     monkeypatch.setattr(module, "STEPS", {**module.STEPS, "no-such-finding": "Nothing."})
     assert module.main() == 1
     assert "no-such-finding" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("now", "rows"),
+    [
+        ({"Helm": "3.2.0"}, ["| component | 1.0.0 | 1.1.0 |", "| Helm | 3.1.0 | **3.2.0** |"]),
+        ({"Helm": "3.2.1"}, ["| component | 1.0.0 | 1.1.0 | next |", "| Helm | 3.1.0 | **3.2.0** | **3.2.1** |"]),
+        (
+            {"Helm": "3.2.0", "flannel": "0.1.0"},
+            [
+                "| component | 1.0.0 | 1.1.0 | next |",
+                "| Helm | 3.1.0 | **3.2.0** | 3.2.0 |",
+                "| flannel |  |  | 0.1.0 |",
+            ],
+        ),
+    ],
+)
+def test_what_each_release_of_the_collection_moves(monkeypatch, now, rows):
+    record = {"1.0.0": {"Helm": "3.1.0"}, "1.1.0": {"Helm": "3.2.0"}}
+    made = script(monkeypatch, "release_docs").moves(record, now, "1.1.0").splitlines()
+    assert [made[0], *made[2:]] == rows
