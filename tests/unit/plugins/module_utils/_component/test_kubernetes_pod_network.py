@@ -72,6 +72,13 @@ def test_hosts_pull_what_the_plan_names(cni: str) -> None:
     assert sorted(wish(cni).images) == named
 
 
+def test_hosts_pull_what_a_release_of_calico_has() -> None:
+    """3.33 has neither cni nor csi any more."""
+    images = wish("calico", calico_version="v3.33.1").images
+    names = ("node", "calico", "third-party-cni-plugins")
+    assert images == [f"quay.io/calico/{name}:v3.33.1" for name in names]
+
+
 def test_images_of_calico_from_a_registry_of_the_site() -> None:
     settings = {"registry": "registry.site:5000/", "imagePath": "mirror", "imagePrefix": "calico-"}
     images = wish("calico", calico_installation=settings, calico_version="v3.31.0").images
