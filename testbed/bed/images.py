@@ -89,7 +89,7 @@ def flannel_images(bin_dir: Path, plugin: Path) -> list[Image]:
     daemon, name = {"opt/bin/flanneld": bin_dir / "flanneld"}, f"ghcr.io/flannel-io/flannel:v{programs.FLANNEL}"
     return [
         Image(name, daemon, ["/opt/bin/flanneld"], base="tools"),
-        Image("ghcr.io/flannel-io/flannel-cni-plugin:v1.9.1-flannel1", {"flannel": plugin / "flannel"}, base="tools"),
+        Image("ghcr.io/flannel-io/flannel-cni-plugin:v1.9.1-flannel3", {"flannel": plugin / "flannel"}, base="tools"),
     ]
 
 
