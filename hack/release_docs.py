@@ -91,9 +91,9 @@ def support_table() -> str:
 
 def not_known_table() -> str:
     rows = [
-        [component, release, lacks]
+        [component, f"[{release}]({each.source})", each.lacks]
         for component, releases in load("releases").NOT_KNOWN.items()
-        for release, lacks in releases.items()
+        for release, each in releases.items()
     ]
     return table(["component", "release", "what this collection does not know"], rows)
 

@@ -31,6 +31,7 @@ CALICOS = {
     "3.32.2": "1.42.6",
 }
 # The newest Kubernetes that its makers test each line of Calico with. Newer ones may work.
+# https://docs.tigera.io/calico/latest/getting-started/kubernetes/requirements
 CALICO_KUBERNETES: t.Dict[Version, Version] = {(3, 31): (1, 35), (3, 32): (1, 36), (3, 33): (1, 37)}
 
 
@@ -54,29 +55,54 @@ _CALICO_IMAGES: t.Dict[Version, CalicoImages] = {
     (3, 33): CalicoImages(("node", "calico", "third-party-cni-plugins")),
 }
 # flannel's release, and that of its CNI plugin, as in the defaults of the role kubernetes.
+# Documentation/kube-flannel.yml at the release's tag has both.
 FLANNEL = ("v0.28.10", "v1.9.1-flannel3")
 IPU_OPERATORS = ("1.1.0", "1.2.0")
 # Network operators without whereabouts go with one that is installed on its own.
 WHEREABOUTS = "0.9.4"
 # From 25.10 on the licence of vGPU is a Secret.
 GPU_OPERATORS = ("25.10.0", "25.10.1", "26.3.0", "26.3.1", "26.3.2", "26.3.3", "26.7.0")
-# The vendor's range of Kubernetes on most distributions, as its page has it at the end of each line.
+# The vendor's range of Kubernetes on most distributions, as its page had it at the end of each line.
+# https://docs.nvidia.com/datacenter/cloud-native/gpu-operator/latest/platform-support.html
 GPU_KUBERNETES: t.Dict[Version, t.Tuple[Version, Version]] = {
     (25, 10): ((1, 30), (1, 35)),
     (26, 3): ((1, 32), (1, 36)),
     (26, 7): ((1, 33), (1, 36)),
 }
-# Releases that have come out and can't be installed by this collection yet: what is not known of each.
-_MANIFESTS = "digests of its manifests"
-NOT_KNOWN: t.Dict[str, t.Dict[str, str]] = {
+
+
+class NotKnown(t.NamedTuple):
+    """A release that has come out and can't be installed by this collection yet."""
+
+    lacks: str  # what was not to be read anywhere
+    source: str  # that it has come out
+
+
+_MANIFESTS, _CALICO_TAG = "digests of its manifests", "https://github.com/projectcalico/calico/releases/tag/v"
+NOT_KNOWN: t.Dict[str, t.Dict[str, NotKnown]] = {
     "Calico": {
-        "3.32.4": f"{_MANIFESTS}, and the release of its operator",
-        "3.33.0": _MANIFESTS,
-        "3.33.1": _MANIFESTS,
+        "3.32.4": NotKnown(f"{_MANIFESTS}, and the release of its operator", f"{_CALICO_TAG}3.32.4"),
+        "3.33.0": NotKnown(_MANIFESTS, f"{_CALICO_TAG}3.33.0"),
+        "3.33.1": NotKnown(_MANIFESTS, f"{_CALICO_TAG}3.33.1"),
     },
-    "GPU operator": {"26.7.1": "the vendor's own range of Kubernetes, and a digest of its chart"},
-    "network operator": {"26.10.0": "the vendor's range of Kubernetes, its chart and its definitions"},
-    "Spiderpool": {"1.2.3": "its chart's values and definitions, and a digest of it"},
+    "GPU operator": {
+        "26.7.1": NotKnown(
+            "its range of Kubernetes by the vendor, and a digest of its chart",
+            "https://docs.nvidia.com/run-ai/self-hosted/documentation/installation-and-configuration/support-matrix",
+        )
+    },
+    "network operator": {
+        "26.10.0": NotKnown(
+            "its range of Kubernetes by the vendor, its chart and its definitions",
+            "https://docs.nvidia.com/networking/display/kubernetes26100/",
+        )
+    },
+    "Spiderpool": {
+        "1.2.3": NotKnown(
+            "its chart's values and definitions, and a digest of it",
+            "https://github.com/spidernet-io/spiderpool/releases/tag/v1.2.3",
+        )
+    },
 }
 # The pause image that kubeadm of each minor release names; for others kubeadm itself is asked.
 PAUSE = {31: "3.10", 32: "3.10", 33: "3.10", 34: "3.10.1", 35: "3.10.1", 36: "3.10.2", 37: "3.10.2"}
@@ -459,8 +485,8 @@ def _check_known(what: str, check: str, version: str, known: t.Sequence[str], fi
 
 def _not_known(what: str, version: str) -> str:
     """Why a release that has come out is not in the table."""
-    lacks = NOT_KNOWN.get(what, {}).get(version.lstrip("v"))
-    return f". {version.lstrip('v')} has come out, but this collection does not know {lacks}" if lacks else ""
+    found = NOT_KNOWN.get(what, {}).get(version.lstrip("v"))
+    return f". {version.lstrip('v')} has come out, but this collection does not know {found.lacks}" if found else ""
 
 
 def _network_operator_line(settings: Settings, kubernetes: Version, findings: Findings) -> Version:
