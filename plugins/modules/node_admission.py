@@ -17,6 +17,8 @@ description:
   - A node that was never proved, or is another than then, is V(Unknown). With O(mode=enforce) it gets the taint
     C(ipu.fabric/unproved:NoSchedule), which only a proof takes away.
   - A node that was proved and fails now gets the taint too, unless O(max_unproved) have it already that were open once.
+  - Errors of the plan make nodes of the hosts that they name V(Unknown), and close them likewise. Nodes that no earlier
+    run has marked stay as they are then.
   - The last node that takes ordinary pods stays open.
   - Conditions, annotations and taints of others stay as they are.
 author: ipu.fabric contributors (@ipu-fabric)

@@ -12,7 +12,7 @@ from .._common.admission import CONDITION, ENFORCE, RECORD, TAINT, at_most
 from .._common.text import fingerprint, natural, shorten_list
 from .._kube.query import Object, query, quoted
 from .._model.checks import Check
-from .._model.plan import Plan
+from .._model.plan import Finding, Plan
 from .attribution import PEERS, attribute
 from .catalog import CHECK_TYPES, FAILED, PASSED, UNPROVEN
 from .pods import node_of, targets
@@ -23,6 +23,8 @@ REGRESSION = "regression"  # a check that compares with earlier proofs
 CUT_OFF = ("node", "pod", "vipu")  # checks of a node that explain failed paths to it on any network
 LONGEST = 160  # characters of what was seen, and of a next step: `kubectl describe node` wraps no line
 NEW = "New"  # the reason of a node that no proof has judged
+PLAN_ERROR = "PlanError"  # of a node whose host the plan's errors name, so that no proof was made
+UNOBSERVED = "unobserved"  # the error of the plan that says nothing of the node itself
 LEFT_OPEN = " Left open: "  # before the reason, at the end of a message
 PROVE = "Next: run ipu.fabric.verify, which proves it."
 # Reasons for Unknown, by what of a node differs from when it was proved; the first counts.
@@ -84,7 +86,7 @@ class NodeProof(t.NamedTuple):
 
 
 class Proof(t.NamedTuple):
-    """A proof's verdicts by node; none before one."""
+    """A proof's verdicts by node; none before one. Those of a plan with errors have no report."""
 
     verdicts: t.Mapping[str, Verdict]
     time: str = ""
@@ -193,6 +195,25 @@ def tell(checks: t.Sequence[Check]) -> str:
     return f"{title}{f' ({place})' if place else ''}: {cut(check.seen)}{more}. Next: {cut(check.next)}"
 
 
+def plan_verdicts(plan: Plan) -> t.Dict[str, Verdict]:
+    """By node, of hosts that errors of the plan name: a run ends there, so that no proof says what they are now."""
+    found: t.Dict[str, t.List[Finding]] = {}
+    for finding in plan.get("findings", []):
+        for host in finding["hosts"] if finding["level"] == "error" else ():
+            if host in plan["hosts"]:
+                found.setdefault(plan["hosts"][host]["node"], []).append(finding)
+    return {node: plan_verdict(errors) for node, errors in sorted(found.items())}
+
+
+def plan_verdict(errors: t.Sequence[Finding]) -> Verdict:
+    """A host that did not answer is not tested; any other error counts as a failure of the node."""
+    known = [error for error in errors if error["check"] != UNOBSERVED]
+    first = (known or errors)[0]
+    more = f" ({len(errors) - 1} more in plan.html)" if len(errors) > 1 else ""
+    told = f"{first['check']}: {cut(first['what'])} Seen: {cut(first['seen'])}{more}. Next: {cut(first['next'])}"
+    return Verdict(UNKNOWN, PLAN_ERROR if known else "Unproven", f"The plan has errors. {told} Then {PROVE[6:]}")
+
+
 # What nodes are now
 
 
@@ -266,9 +287,9 @@ def decide(
 ) -> t.Dict[str, NodeProof]:
     """By name, of all nodes of the cluster. members: the nodes of the fabric; others carry nothing, nor any when off.
 
-    With enforce, a node that was never proved, or is another than then, is closed. One that was proved, and fails now,
-    is closed as long as fewer than fabric_max_unproved are that were open once. Only a proof opens a node. The last
-    node that takes ordinary pods stays open.
+    With enforce, a node that was never proved, or is another than then, is closed. One that was proved, and fails now
+    or has a host that errors of the plan name, is closed as long as fewer than fabric_max_unproved are that were open
+    once. Only a proof opens a node. The last node that takes ordinary pods stays open.
     """
     found = {
         node.name: judge(node, proof) if mode != "off" and node.name in members else NodeProof()
@@ -287,8 +308,9 @@ def base_of(message: str) -> str:
 def judge(node: NodeSeen, proof: Proof) -> NodeProof:
     """The condition of one node. Whether it is closed depends on the others."""
     said, record, moved = proof.verdicts.get(node.name), node.record, changed_parts(node)
-    if said:
-        told = f"{said.text} Report of {proof.time}, sha256:{proof.report[:12]}."
+    if said and (proof.report or node.status != FALSE):  # a proof has seen more than a plan
+        source = f"Report of {proof.time}, sha256:{proof.report[:12]}." if proof.report else f"Plan of {proof.time}."
+        told = f"{said.text} {source}"
         kept = Record(proof.time, proof.report, node.parts) if said.status == TRUE else record
         return NodeProof(said.status, said.reason, told, kept, time=proof.time)
     if record and moved and node.status == TRUE:
@@ -299,13 +321,17 @@ def judge(node: NodeSeen, proof: Proof) -> NodeProof:
     return NodeProof(UNKNOWN, NEW, f"Not proved yet. {PROVE}")
 
 
+def fails(one: NodeProof, proof: Proof) -> bool:
+    return one.status == FALSE if proof.report else one.reason == PLAN_ERROR
+
+
 def close(
     found: t.Mapping[str, NodeProof], nodes: t.Mapping[str, NodeSeen], wanted: t.Union[int, str], proof: Proof
 ) -> t.Dict[str, NodeProof]:
     """With their taints. Never the last, and for a failure never more than wanted."""
     unproved = [name for name, one in found.items() if one.status not in ("", TRUE)]
     served = {name for name in unproved if nodes[name].record and not is_another(nodes[name])}
-    failed = [name for name in unproved if name in served and name in proof.verdicts and found[name].status == FALSE]
+    failed = [name for name in unproved if name in served and name in proof.verdicts and fails(found[name], proof)]
     shut = {name for name in unproved if nodes[name].tainted or name not in served}
     limit = at_most(wanted, sum(one.status != "" for one in found.values()))
     taken = sum(1 for name in shut if nodes[name].record)

@@ -18,7 +18,7 @@ from .._kube.client import MANAGER, STRATEGIC, ApiError, Cluster, connect, refus
 from .._kube.node_labels import NODES, patch_node
 from .._kube.query import Object, query, quoted
 from .._kube.rights import TO_MARK, require_rights
-from .admission import TRUE, NodeProof, Proof, Verdict, decide, nic_parts, see_node, summary
+from .admission import TRUE, NodeProof, Proof, Verdict, decide, nic_parts, plan_verdicts, see_node, summary
 
 LONGEST_EVENT = 1024  # bytes of a message that the API server takes
 MOST_EVENTS = 100  # of a run: beyond that it is not about single nodes
@@ -101,11 +101,16 @@ def admit(module: AnsibleModule) -> t.Dict[str, t.Any]:
     params = module.params
     cluster = connect(module)
     nodes = {node["metadata"]["name"]: node for node in cluster.items(NODES)}
-    nics = nic_parts(params["plan"]) if params["plan"] else {}
+    plan = params["plan"]
+    failed = any(finding["level"] == "error" for finding in plan.get("findings", []))
+    nics = nic_parts(plan) if plan and not failed else {}  # with errors it does not have all of them
     seen = {name: see_node(node, nics.get(name, {})) for name, node in nodes.items()}
     said = {each["name"]: Verdict(each["status"], each["reason"], each["text"]) for each in params["proofs"]}
-    proof = Proof(said, params["time"], params["report"])
-    wanted = decide(params["mode"], params["max_unproved"], list(seen.values()), nics, proof)
+    proof, members = Proof(said, params["time"], params["report"]), set(nics)
+    if failed:  # which nodes the fabric has is known from earlier runs
+        proof = Proof(plan_verdicts(plan), plan["made"]["time"])
+        members = {name for name, node in seen.items() if node.status}
+    wanted = decide(params["mode"], params["max_unproved"], list(seen.values()), members, proof)
     now = datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
     patches = {name: status_patch(nodes[name], one, now) for name, one in wanted.items()}
     due = [name for name, one in wanted.items() if patches[name] or one.tainted != seen[name].tainted]

@@ -110,3 +110,33 @@ def test_metrics_of_ipus_go_where_there_are_no_ipus_any_more(tmp_path):
         ),
         ("present", ["ipu-fabric-prometheus", "ipu-fabric-dashboard"]),
     ]
+
+
+@pytest.mark.parametrize(
+    ("playbook", "mode", "ca", "marked"),
+    [
+        ("verify", "enforce", OURS, True),
+        ("fabric", "warn", OURS, True),
+        ("site", "enforce", OURS, True),
+        ("verify", "off", OURS, False),
+        ("plan", "enforce", OURS, False),  # it changes nothing
+        ("verify", "enforce", OTHER, False),
+    ],
+)
+def test_nodes_of_hosts_that_errors_of_the_plan_name_are_marked(tmp_path, playbook, mode, ca, marked):
+    """The run ends before a proof, and with the plan's errors whatever came of the marks."""
+    found = answers(ca)
+    found["host_info"]["w1"]["rdma"]["links"][1]["up"] = False
+    line = "w1, Unknown, PlanError"
+    found["node_admission"] = {"*": {"nodes": ["w1"], "lines": [line]}}
+    done = run(tmp_path, f"ipu.fabric.{playbook}", found, fabric_admission=mode)
+    assert done.code != 0
+    assert "ERROR fabric-nic: w1" in done.said, done.text
+    assert "Errors in the plan: 1." in done.said
+    calls = [call for call in done.calls if call.module == "node_admission"]
+    assert [(call.host, call.options["mode"]) for call in calls] == [("localhost", mode)] * marked, done.text
+    assert (line in done.said) == marked
+    told = [each["check"] for call in calls for each in call.options["plan"]["findings"] if each["hosts"] == ["w1"]]
+    assert told == ["fabric-nic"] * marked
+    assert ("Nodes could not be marked, and stay as they are. Seen: " in done.said) == (ca == OTHER)
+    assert {call.module for call in done.calls} <= {*READERS, "node_admission"}

@@ -241,6 +241,64 @@ def test_the_budget_is_told():
     assert found["w2"].message.endswith("Left open: as many nodes are closed as fabric_max_unproved (1) allows, 1.")
 
 
+# A plan with errors
+
+
+def error(check: str, *hosts: str, level: str = "error") -> t.Dict[str, t.Any]:
+    what, step = "The fabric NIC must be up.", "Check the cable, then `ip link set eth1 up`."
+    return {"level": level, "check": check, "hosts": list(hosts), "what": what, "seen": "eth1 is down", "next": step}
+
+
+def by_plan(
+    *findings: t.Dict[str, t.Any], nodes: t.Sequence[NodeSeen], wanted: t.Union[int, str] = "10%"
+) -> t.Dict[str, NodeProof]:
+    plan = {"findings": findings, "hosts": {f"h{number}": {"node": f"w{number}"} for number in range(1, 5)}}
+    proof = Proof(admission.plan_verdicts(plan), "2026-11-27T20:00:00Z")
+    return admission.decide("enforce", wanted, nodes, [node.name for node in nodes], proof)
+
+
+def test_errors_of_the_plan_close_the_nodes_of_their_hosts():
+    nodes = [seen(f"w{number}") for number in range(1, 5)]
+    other = error("swap", "h2", level="warning")
+    found = by_plan(error("fabric-nic", "h1"), error("networks"), other, nodes=nodes)
+    assert (found["w1"].status, found["w1"].reason, found["w1"].tainted) == (UNKNOWN, "PlanError", True)
+    assert found["w1"].message == (
+        "The plan has errors. fabric-nic: The fabric NIC must be up. Seen: eth1 is down. Next: Check the cable, then"
+        " `ip link set eth1 up`. Then run ipu.fabric.verify, which proves it. Plan of 2026-11-27T20:00:00Z."
+    )
+    assert found["w1"].record == RECORD
+    assert {name: (one.status, one.tainted) for name, one in found.items() if name != "w1"} == dict.fromkeys(
+        ("w2", "w3", "w4"), (TRUE, False)
+    )
+    fixed = decided(*(node._replace(**carried(found[node.name])) for node in nodes), w1=PASSED)
+    assert (fixed["w1"].status, fixed["w1"].tainted) == (TRUE, False)
+
+
+def test_errors_of_the_plan_keep_to_the_budget_and_the_last_node():
+    nodes = [seen(f"w{number}") for number in range(1, 5)]
+    everywhere = error("fabric-nic", "h1", "h2", "h3", "h4")
+    found = by_plan(everywhere, nodes=nodes, wanted=2)
+    assert [one.tainted for one in found.values()] == [True, True, False, False]
+    assert found["w3"].message.endswith(f"{LEFT_OPEN}as many nodes are closed as fabric_max_unproved (2) allows, 2.")
+    found = by_plan(everywhere, nodes=nodes, wanted=4)
+    assert sum(one.tainted for one in found.values()) == 3
+
+
+@pytest.mark.parametrize(
+    ("node", "check", "expected"),
+    [
+        # That it did not answer says nothing of the node: as a check that could not run.
+        (seen(), "unobserved", (UNKNOWN, "Unproven", False)),
+        (seen(status="", tainted=True), "unobserved", (UNKNOWN, "Unproven", True)),
+        # What a proof saw stays, and so does a node that was opened by hand after it.
+        (seen(status=FALSE, reason="CheckFailed", record=RECORD), "fabric-nic", (FALSE, "CheckFailed", False)),
+    ],
+)
+def test_errors_of_the_plan_on_one_node(node, check, expected):
+    found = by_plan(error(check, "h1"), nodes=[node, seen("w2")])["w1"]
+    assert (found.status, found.reason, found.tainted) == expected
+
+
 STATES = st.builds(
     seen,
     status=st.sampled_from([TRUE, FALSE, UNKNOWN, ""]),
