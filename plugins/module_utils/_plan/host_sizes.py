@@ -166,10 +166,22 @@ def check_sizes(
         for where, has in kind.seen(facts).items():
             short = [size for size in due if size.kind == name and has < size.least]
             for size in sorted(short, key=lambda size: size.level)[:1]:
-                _report(host, size, where, has, nodes, findings)
+                enough = size._replace(least=math.floor(has * 100) / 100)
+                own = [each for each in sizes if each.source == VARIABLE]
+                _report(host, size, where, has, nodes, as_typed([*own, enough]), findings)
 
 
-def _report(host: PlacedHost, size: Size, where: str, has: float, nodes: int, findings: Findings) -> None:
+def as_typed(sizes: t.Sequence[Size]) -> str:
+    """The figures of a site as its inventory has them, all of them: a variable there replaces the former one."""
+    roles: t.Dict[str, t.Dict[str, float]] = {}
+    for size in sizes:
+        roles.setdefault(size.role, {})[size.kind] = size.least
+    figures = {role: ", ".join(f"{kind}: {least:g}" for kind, least in kinds.items()) for role, kinds in roles.items()}
+    return f"{VARIABLE}: {{{', '.join(f'{role}: {{{text}}}' for role, text in figures.items())}}}"
+
+
+def _report(host: PlacedHost, size: Size, where: str, has: float, nodes: int, setting: str, findings: Findings) -> None:
+    """setting: with which the host has enough."""
     kind = KINDS[size.kind]
     report = findings.error if size.level == "error" else findings.warning
     needs = "needs" if size.level == "error" else "should have"
@@ -179,6 +191,5 @@ def _report(host: PlacedHost, size: Size, where: str, has: float, nodes: int, fi
         [host.name],
         f"The role {ROLES[size.role]}{of_cluster} {needs} {size.least:g} {kind.unit} ({size.source}).",
         f"{where} has {round(has, 2):g}",
-        f"{kind.next_step}, or set {VARIABLE}.{size.role}.{size.kind} to {math.floor(has * 100) / 100:g} if that is"
-        " enough.",
+        f"{kind.next_step}, or set {setting} if that is enough.",
     )

@@ -1,6 +1,7 @@
 """What hosts need for their roles, and what the plan says of those that have less."""
 
 import pytest
+import yaml
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.host_sizes import KINDS, ROLES, SIZES, due_sizes
 from ansible_collections.ipu.fabric.tests.unit.fixtures import site as sites
 
@@ -64,7 +65,8 @@ def test_the_finding_says_what_was_seen_and_what_is_needed():
         " (Kubernetes' own masters on GCE: n1 machines, 3.75 GB for each processor)."
     )
     assert finding["seen"] == "it has 7.55"
-    assert finding["next"] == "Add memory, or set fabric_host_sizes.control_plane.memory_gb to 7.54 if that is enough."
+    setting = "fabric_host_sizes: {control_plane: {memory_gb: 7.54}}"
+    assert finding["next"] == f"Add memory, or set {setting} if that is enough."
 
 
 SMALL = {"cpus": 2, "memory_mb": 8000, "disk_mb": {"/var/lib": 20000}}
@@ -82,7 +84,7 @@ SMALL = {"cpus": 2, "memory_mb": 8000, "disk_mb": {"/var/lib": 20000}}
 def test_hosts_with_accelerators_should_have_more(groups, gpus, settings, roles):
     found = of(groups, SMALL, gpus=gpus, **settings)
     assert {(level, check) for level, check, _finding in found} == {("warning", check) for check in CHECKS if roles}
-    assert all(f"fabric_host_sizes.{role}." in each[2]["next"] for role in roles for each in found)
+    assert all(f"fabric_host_sizes: {{{role}: {{" in each[2]["next"] for role in roles for each in found)
 
 
 def test_a_member_of_the_cluster_has_its_images():
@@ -132,3 +134,16 @@ def test_the_table_has_an_answer_for_every_cluster():
         least = {(size.kind, size.level): size.least for size in due_sizes(SIZES, ["control_plane"], nodes)}
         assert {kind for kind, level in least if level == "warning"} == set(KINDS)
         assert all(least[kind, "warning"] >= least[kind, "error"] for kind in KINDS)
+
+
+def test_the_setting_is_printed_with_what_the_site_has_set_before():
+    """As an inventory has it: pasted, it replaces the former one."""
+    hosts = sites.site()
+    hosts["w1"]["host"]["cpus"] = 1
+    own = {"worker": {"cpus": 4, "memory_gb": 8}, "control_plane": {"cpus": 2}}
+    [finding] = [one for one in sites.plan(hosts, host_sizes=own, ipu=False)["findings"] if one["check"] == "cpus"]
+    step = finding["next"].partition(" Or allow")[0]
+    text = step.partition(", or set ")[2].rpartition(" if that is enough.")[0]
+    pasted = yaml.safe_load(text)
+    assert pasted == {"fabric_host_sizes": {**own, "worker": {"cpus": 1, "memory_gb": 8}}}
+    assert sites.plan(hosts, host_sizes=pasted["fabric_host_sizes"], ipu=False)["findings"] == []
