@@ -7,7 +7,6 @@ import hashlib
 import http.server
 import ipaddress
 import json
-import threading
 import typing as t
 from pathlib import Path
 
@@ -15,6 +14,7 @@ import pytest
 import yaml
 from ansible_collections.ipu.fabric.plugins.module_utils._component.calico import calico_installation
 from ansible_collections.ipu.fabric.tests.integration.api_server import ApiServer, Modules, Result, run_playbook
+from ansible_collections.ipu.fabric.tests.unit.fixtures.web_server import serving
 
 STRING, FLAG = {"type": "string"}, {"type": "boolean"}
 # Of the definition of 3.32.1, what the role and the operator's defaults for it touch. Its lists have no list type.
@@ -206,10 +206,8 @@ def site(api: ApiServer, tmp_path: Path) -> t.Iterator[Site]:
     (folder / "operator-crds.yaml").write_text(yaml.safe_dump(DEFINITION))
     (folder / "tigera-operator.yaml").write_text(yaml.safe_dump(OPERATOR))
     handler = functools.partial(http.server.SimpleHTTPRequestHandler, directory=str(folder))
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield Site(api, tmp_path, server.server_address[1])
-        server.shutdown()
+    with serving(handler) as port:
+        yield Site(api, tmp_path, port)
     api.kubectl("delete", "crd", "installations.operator.tigera.io", "--ignore-not-found")
 
 

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import datetime
 import http.server
 import json
 import os
 import shutil
-import ssl
 import subprocess
-import threading
 import time
 import typing as t
 import urllib.parse
@@ -19,9 +16,11 @@ from pathlib import Path
 import pytest
 import yaml
 from ansible_collections.ipu.fabric.tests.integration.api_server import Modules, free_port
+from ansible_collections.ipu.fabric.tests.unit.fixtures.certificates import server_files
 from ansible_collections.ipu.fabric.tests.unit.fixtures.components import wished
 from ansible_collections.ipu.fabric.tests.unit.fixtures.paths import ROOT
 from ansible_collections.ipu.fabric.tests.unit.fixtures.templates import evaluate, render
+from ansible_collections.ipu.fabric.tests.unit.fixtures.web_server import Quiet, serving
 
 TOKEN = "scraper"
 NETWORK = {"name": "rdma-net", "resource": "rdma/a", "rdma": True, "hosts": ["w1", "w2"], "subnet": {"capacity": 20}}
@@ -249,7 +248,7 @@ def test_every_graph_shows_something(programs: Path, files: Path) -> None:
     promtool(programs, files, "test", "rules", "test.yml")
 
 
-class Exporter(http.server.BaseHTTPRequestHandler):
+class Exporter(Quiet, http.server.BaseHTTPRequestHandler):
     """Metrics behind a token, as kube-rbac-proxy serves them."""
 
     def do_GET(self) -> None:
@@ -260,35 +259,11 @@ class Exporter(http.server.BaseHTTPRequestHandler):
         if allowed:
             self.wfile.write(b'controller_runtime_reconcile_errors_total{controller="ipujob"} 7\n')
 
-    def log_message(self, *_: t.Any) -> None:
-        """Say nothing."""
-
-
-def certificate(folder: Path) -> ssl.SSLContext:
-    from cryptography import x509
-    from cryptography.hazmat.primitives import hashes, serialization
-    from cryptography.hazmat.primitives.asymmetric import ec
-
-    key, name = ec.generate_private_key(ec.SECP256R1()), x509.Name([])
-    now = datetime.datetime.now(datetime.timezone.utc)
-    unsigned = x509.CertificateBuilder(name, name, key.public_key(), 1, now, now + datetime.timedelta(days=1))
-    private = key.private_bytes(
-        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    )
-    pem = unsigned.sign(key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM)
-    (folder / "server.pem").write_bytes(private + pem)
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(folder / "server.pem")
-    return context
-
 
 @pytest.fixture
 def exporter(tmp_path: Path) -> t.Iterator[str]:
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Exporter)
-    server.socket = certificate(tmp_path).wrap_socket(server.socket, server_side=True)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield f"127.0.0.1:{server.server_address[1]}"
-    server.shutdown()
+    with serving(Exporter, server_files(tmp_path)) as port:
+        yield f"127.0.0.1:{port}"
 
 
 def ask(address: str, path: str, **query: str) -> t.Any:

@@ -1,12 +1,10 @@
 """A secret in every input that may have one: no output, not even with -vvv --diff, and no file of a run has it."""
 
 import base64
-import http.server
 import json
 import os
 import subprocess
 import sys
-import threading
 
 import pytest
 import yaml
@@ -16,6 +14,7 @@ from ansible_collections.ipu.fabric.tests.unit.fixtures.paths import COMPILED, R
 from ansible_collections.ipu.fabric.tests.unit.fixtures.playbooks import play
 from ansible_collections.ipu.fabric.tests.unit.fixtures.secret_inputs import INPUTS, is_public, leaked, may_be_secret
 from ansible_collections.ipu.fabric.tests.unit.fixtures.terminal import LIMIT
+from ansible_collections.ipu.fabric.tests.unit.fixtures.web_server import Quiet, serving
 from ansible_collections.ipu.fabric.tests.unit.playbooks.test_api import GROUPS, answers
 from ansible_collections.ipu.fabric.tests.unit.playbooks.test_hardening import run as harden
 from ansible_collections.ipu.fabric.tests.unit.playbooks.test_kubernetes import node
@@ -277,7 +276,7 @@ def syslog(_level, text):
 """
 
 
-class Refusing(http.server.BaseHTTPRequestHandler):
+class Refusing(Quiet):
     """An API server that answers, and knows nobody: one that doesn't answer would be waited for."""
 
     def send(self):
@@ -288,16 +287,11 @@ class Refusing(http.server.BaseHTTPRequestHandler):
             return self.send
         raise AttributeError(name)
 
-    def log_message(self, *_words):
-        pass
-
 
 @pytest.fixture
 def port():
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Refusing) as server:
-        threading.Thread(target=server.serve_forever).start()
-        yield server.server_port
-        server.shutdown()
+    with serving(Refusing) as port:
+        yield port
 
 
 def test_modules_keep_them(tmp_path, port):

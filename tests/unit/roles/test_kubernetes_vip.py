@@ -1,12 +1,9 @@
 """keepalived's check of the API server."""
 
-import contextlib
 import http.server
 import os
-import ssl
 import subprocess
 import sys
-import threading
 import time
 
 import pytest
@@ -14,19 +11,17 @@ import yaml
 from ansible_collections.ipu.fabric.plugins.module_utils._component.keepalived import BEGIN, CHECK
 from ansible_collections.ipu.fabric.tests.unit.fixtures.certificates import server_files
 from ansible_collections.ipu.fabric.tests.unit.fixtures.paths import ROOT
+from ansible_collections.ipu.fabric.tests.unit.fixtures.web_server import Quiet, serving
 
 # ---- the check
 
 
-class Api(http.server.BaseHTTPRequestHandler):
+class Api(Quiet, http.server.BaseHTTPRequestHandler):
     status = 200
 
     def do_GET(self):
         self.send_response(self.status if self.path == "/readyz" else 404)
         self.end_headers()
-
-    def log_message(self, *_arguments):
-        pass
 
 
 @pytest.fixture
@@ -46,20 +41,8 @@ def check(tmp_path, monkeypatch):
     return run
 
 
-@contextlib.contextmanager
 def api(tmp_path, status=200):
-    certificate, key = server_files(tmp_path)
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(certificate, key)
-    server = http.server.HTTPServer(("127.0.0.1", 0), type("Answer", (Api,), {"status": status}))
-    server.socket = context.wrap_socket(server.socket, server_side=True)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    try:
-        yield server.server_address[1]
-    finally:
-        server.shutdown()
-        server.server_close()
+    return serving(type("Answer", (Api,), {"status": status}), server_files(tmp_path))
 
 
 @pytest.mark.parametrize(("status", "code"), [(200, 0), (500, 1), (401, 1)])

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import base64
 import http.server
-import threading
 import typing as t
 
 import pytest
 from ansible_collections.ipu.fabric.plugins.module_utils._host import registry
+from ansible_collections.ipu.fabric.tests.unit.fixtures.web_server import Quiet, serving
 
 NODE, CNI = "quay.invalid/calico/node:v3.32.1", "quay.invalid/calico/cni:v3.32.1"
 NOBODY = registry.Login(username="", password="")
 PULLER = registry.Login(username="puller", password="s3cret")
 
 
-class Mirror(http.server.BaseHTTPRequestHandler):
+class Mirror(Quiet, http.server.BaseHTTPRequestHandler):
     """Has what is in `images`, wants `login` if there is one, and notes what it was asked."""
 
     images: tuple[str, ...] = ()
@@ -30,19 +30,13 @@ class Mirror(http.server.BaseHTTPRequestHandler):
         self.send_response(401 if not allowed else 200 if has else self.status)
         self.end_headers()
 
-    def log_message(self, *_args):
-        pass
-
 
 @pytest.fixture
 def mirror(monkeypatch):
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Mirror)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
     for name, value in (("images", ("calico/node/manifests/v3.32.1",)), ("login", ""), ("status", 404), ("asked", [])):
         monkeypatch.setattr(Mirror, name, value)
-    yield f"http://127.0.0.1:{server.server_port}"
-    server.shutdown()
-    server.server_close()
+    with serving(Mirror) as port:
+        yield f"http://127.0.0.1:{port}"
 
 
 @pytest.mark.parametrize(

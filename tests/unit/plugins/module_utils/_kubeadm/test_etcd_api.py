@@ -5,20 +5,19 @@ from __future__ import annotations
 import datetime
 import http.server
 import json
-import ssl
-import threading
 import typing as t
 
 import pytest
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
 from ansible_collections.ipu.fabric.plugins.module_utils._kubeadm import etcd_api
 from ansible_collections.ipu.fabric.tests.unit.fixtures.certificates import certificate
+from ansible_collections.ipu.fabric.tests.unit.fixtures.web_server import Quiet, serving
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 
-class Gateway(http.server.BaseHTTPRequestHandler):
+class Gateway(Quiet, http.server.BaseHTTPRequestHandler):
     """Answers by path; a list is a stream in chunks."""
 
     protocol_version = "HTTP/1.1"
@@ -44,9 +43,6 @@ class Gateway(http.server.BaseHTTPRequestHandler):
             self.end_headers()
             self.wfile.write(text)
 
-    def log_message(self, *_arguments):
-        pass
-
 
 @pytest.fixture
 def gateway(tmp_path, monkeypatch):
@@ -64,19 +60,11 @@ def gateway(tmp_path, monkeypatch):
     (tmp_path / "ca.crt").write_bytes(own)
     (tmp_path / "server.crt").write_bytes(own)
     (tmp_path / "server.key").write_bytes(key.private_bytes(pem, serialization.PrivateFormat.PKCS8, plain))
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(tmp_path / "server.crt", tmp_path / "server.key")
-    context.load_verify_locations(tmp_path / "ca.crt")
-    context.verify_mode = ssl.CERT_REQUIRED
     handler = type("Answers", (Gateway,), {"answers": {}})
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
-    server.socket = context.wrap_socket(server.socket, server_side=True)
-    threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
     monkeypatch.setattr(etcd_api, "PKI", str(tmp_path))
-    monkeypatch.setattr(etcd_api, "PORT", server.server_address[1])
-    yield handler.answers
-    server.shutdown()
-    server.server_close()
+    with serving(handler, (tmp_path / "server.crt", tmp_path / "server.key"), tmp_path / "ca.crt") as port:
+        monkeypatch.setattr(etcd_api, "PORT", port)
+        yield handler.answers
 
 
 def test_ask(gateway):
