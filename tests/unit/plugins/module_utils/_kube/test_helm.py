@@ -92,7 +92,7 @@ def test_helm_4_takes_no_program_as_a_post_renderer(tmp_path, release, refused):
     program.write_text(f'#!/bin/sh\n[ "$*" = "version --template {{{{.Version}}}}" ] && echo {release}\n')
     program.chmod(0o755)
     error = pytest.raises(FabricError, match=refused) if refused else contextlib.nullcontext()
-    with helm.Helm(Module(binary=str(program), timeout=600, kubeconfig={"a": "b"}), None) as client, error:
+    with error, helm.Helm(Module(binary=str(program), timeout=600, kubeconfig={"a": "b"}), None) as client:
         client.check_release()
 
 
