@@ -210,20 +210,26 @@ def _seen(problem: SourceProblem) -> str:
     return f"{problem['url']} ({problem['variable']}): {problem['seen']}"
 
 
+def as_typed(variable: str) -> str:
+    """A variable with its keys as an inventory has it."""
+    name, *keys = variable.split(".")
+    return f"{name}: {''.join(f'{{{key}: ' for key in keys)}URL{'}' * len(keys)}"
+
+
 def _report(problem: SourceProblem, hosts: t.Sequence[str], instead: str, findings: Findings) -> None:
     """instead: pod network whose source answers."""
-    variable, who = problem["variable"], "these hosts" if hosts else "the machine that runs Ansible"
+    setting, who = as_typed(problem["variable"]), "these hosts" if hosts else "the machine that runs Ansible"
     seen = _seen(problem)
     if problem["lacks"]:
         what = f"A source does not have {shorten_list(problem['lacks'].split(', '), 4)}."
         best = newest_of(problem.get("offers", []), *KUBERNETES) if problem["release"] == KUBERNETES_VERSION else ""
         release = f"{best}, which it has" if best else "a release that it has"
         other = f"set {problem['release']} to {release}" if problem["release"] else ""
-        step = f"Add it there, or set {variable} to a source that has it{f', or {other}' if other else ''}."
+        step = f"Add it there, or name a source that has it, {setting}{f', or {other}' if other else ''}."
     else:
         what = f"A source of this site has to answer {who}."
         step = (
-            f"Set {variable} to a source that answers, or let {who} reach this one, through fabric_proxy or the"
+            f"Name a source that answers, {setting}, or let {who} reach this one, through fabric_proxy or the"
             f" firewall. `curl -fIL {problem['url']}` shows it."
         )
     if instead:

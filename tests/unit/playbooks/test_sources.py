@@ -1,6 +1,7 @@
 """A dead source of each kind: `site` names it with its variable, and has changed nothing."""
 
 import pytest
+import yaml
 from ansible_collections.ipu.fabric.tests.unit.fixtures.playbooks import make_stage, play
 from ansible_collections.ipu.fabric.tests.unit.fixtures.web_source import closed_port, serve
 
@@ -59,5 +60,9 @@ def test_a_dead_source(tmp_path, monkeypatch, part, key, variable):
     dead_ones = [each for each in found if "connection refused" in each["seen"]]
     assert [(each["level"], f"({variable})" in each["seen"]) for each in dead_ones] == [("error", True)], found
     assert dead_ones[0]["hosts"] == (["cp1", "w1"] if part in ("apt", "registry") else [])
-    assert dead_ones[0]["next"].startswith(f"Set {variable} to a source that answers")
+    named = dead_ones[0]["next"].partition("Name a source that answers, ")[2].partition(", or let ")[0]
+    typed, *keys = yaml.safe_load(named), *variable.split(".")  # as an inventory has it
+    for key in keys:
+        typed = typed[key]
+    assert typed == "URL"
     assert variable in done.text

@@ -114,7 +114,7 @@ def test_one_finding_for_a_source_with_the_hosts_that_see_it_so() -> None:
     assert finding["hosts"] == ["w1", "w2"]
     assert finding["seen"] == "http://mirror.site/apt (fabric_mirror.apt.kubernetes.uri): connection refused"
     assert finding["next"].startswith(
-        "Set fabric_mirror.apt.kubernetes.uri to a source that answers, or let these hosts"
+        "Name a source that answers, fabric_mirror: {apt: {kubernetes: {uri: URL}}}, or let these hosts"
     )
     hosts["w1"]["recalled"] = "2026-11-20T00:00:00+00:00"
     assert sites.errors(sites.plan(hosts))["sources"]["hosts"] == ["w2"]
