@@ -138,6 +138,7 @@ class _PlannedLinkOptional(Address, total=False):
     firmware: str  # of the RDMA device; missing where it is not known
     guid: str  # likewise
     driver_version: str  # likewise
+    down: str  # what the host said of a NIC that can't carry traffic, such as down; missing where it is up
 
 
 class PlannedLink(_PlannedLinkOptional):

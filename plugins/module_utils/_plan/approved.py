@@ -70,12 +70,12 @@ def decisions(plan: Content) -> t.Dict[str, object]:
 
 
 def decided_of(host: object) -> object:
-    """A host without what was only seen of it: GPUs, and of its NICs GUID, firmware and the driver's version."""
+    """A host without what was only seen of it: GPUs, and of its NICs GUID, firmware, the driver's version and their state."""
     kept = without(host, "gpus")
     links = kept.get("links") if isinstance(kept, dict) else None
     if not isinstance(kept, dict) or not isinstance(links, dict):
         return kept
-    for seen in ("firmware", "guid", "driver_version"):
+    for seen in ("firmware", "guid", "driver_version", "down"):
         links = {name: without(link, seen) for name, link in links.items()}
     return {**kept, "links": links}
 

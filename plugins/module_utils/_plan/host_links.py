@@ -33,6 +33,7 @@ class HostLink:
     nic: Link
     addresses: t.List[Address]  # one of each family of the network, in its order; of a stated subnet it may lack
     stated: t.Sequence[str] = ()  # subnets that the site states
+    down: str = ""  # what a NIC that can't carry traffic is
 
     @property
     def subnets(self) -> t.List[Network]:
@@ -133,6 +134,8 @@ def planned_link(link: HostLink, master: str) -> PlannedLink:
         planned["guid"] = nic["guid"]
     if nic.get("driver_version"):
         planned["driver_version"] = nic["driver_version"]
+    if link.down:
+        planned["down"] = link.down
     return planned
 
 
@@ -184,12 +187,15 @@ def _choose_link(
         seen = f"{error.seen} ({error.where})"
         findings.error(check, [host.name], f"{network.name}: {error.what}", seen, error.next_step)
         return None
-    if not nic["up"] or (require_rdma and nic["state"] not in ("", "ACTIVE")):
+    down = "" if nic["up"] else "down"
+    if require_rdma and nic["up"] and nic["state"] not in ("", "ACTIVE"):
+        down = nic["state"]
+    if down:
         findings.error(
             "fabric-nic",
             [host.name],
             "The fabric NIC must be up.",
-            f"{nic['netdev']} is {nic['state'] if nic['up'] else 'down'}",
+            f"{nic['netdev']} is {down}",
             f"Check the cable and the switch port, then `ip link set {nic['netdev']} up`.",
         )
     addresses = _choose_addresses(network, nic)
@@ -209,7 +215,7 @@ def _choose_link(
             ),
         )
         return None
-    return HostLink(host, nic, addresses, [*network.subnets.values()])
+    return HostLink(host, nic, addresses, [*network.subnets.values()], down)
 
 
 def _selected(network: NetworkSpec, nic: Link) -> t.Iterator[LinkAddress]:

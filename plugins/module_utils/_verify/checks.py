@@ -95,7 +95,10 @@ CAUSES = (
     Cause("multus", ("node", "network"), ("interface", *OF_LINK)),
     Cause("interface", ("node", "network"), OF_LINK),
     Cause("unique", ("network",), ("ping", "full_size", "rping")),
+    Cause("ping", ("pair", "network"), ("full_size", "rping")),
 )
+# What fails where the NIC of the node, or of either end, was down on its host.
+OF_NIC = ("gateway", "ping", "full_size", "rdma_link", "rping", "write_bandwidth", "read_latency")
 # Where nothing of the fabric is installed, all of these follow from that.
 NOT_INSTALLED = "First run the playbook ipu.fabric.site: nothing of the fabric is installed."
 OF_INSTALLED = (
@@ -153,16 +156,32 @@ def check_fabric(plan: Plan, probe: Probe, expect: Expect) -> t.List[Check]:
     )
     order = {check: number for number, check in enumerate(CHECK_TYPES)}
     checks = sorted(itertools.chain.from_iterable(groups), key=lambda c: order[c.check])
-    advised = point_to_cause(checks, probe.get("exclusive_cilium", ""), lacks_fabric(plan, probe))
+    advised = point_to_cause(checks, probe.get("exclusive_cilium", ""), lacks_fabric(plan, probe), nics_down(plan))
     if is_derived(plan):
         advised = [for_others(check, bool(probe["addons"]["multus"])) for check in advised]
     return [accept(cleaned(check), expect.allow_unproven) for check in advised]
 
 
-def point_to_cause(checks: t.Sequence[Check], exclusive_cilium: str, bare: bool) -> t.List[Check]:
+def nics_down(plan: Plan) -> t.Dict[t.Tuple[str, str], str]:
+    """By node and network, of NICs that were down on their hosts when the plan was made: what to do."""
+    return {
+        (
+            host["node"],
+            network,
+        ): f"First bring up {link['netdev']} of {name}, which was {link['down']} when the plan was"
+        f" made: check the cable and the switch port, then `ip link set {link['netdev']} up`."
+        for name, host in plan["hosts"].items()
+        for network, link in host["links"].items()
+        if link.get("down")
+    }
+
+
+def point_to_cause(
+    checks: t.Sequence[Check], exclusive_cilium: str, bare: bool, down: t.Mapping[t.Tuple[str, str], str]
+) -> t.List[Check]:
     """What fails because of something else gets the advice for that: hosts, switches and images are not at fault.
 
-    bare: nothing of the fabric is installed, so that its checks can't be proved either.
+    bare: nothing of the fabric is installed, so that its checks can't be proved either. down: as nics_down() has it.
     """
     failed = [check for check in checks if check.status == FAILED]
     lacking = {(check.node, check.network) for check in failed if check.check == "multus"}
@@ -177,6 +196,9 @@ def point_to_cause(checks: t.Sequence[Check], exclusive_cilium: str, bare: bool)
             return NO_NODE[1]
         if exclusive_cilium and (check.check == "workloads" or (check.node, check.network) in lacking):
             return f"{cilium.WHY} {exclusive_cilium} has cni-exclusive: true. {cilium.ADVICE}"
+        for key in check.pair or (check.node,):
+            if check.check in OF_NIC and (node_of(key), check.network) in down:
+                return down[node_of(key), check.network]
         for cause, where in places.items():
             if check.check in cause.followers and cause.place(check) in where:
                 return cause.advice

@@ -8,6 +8,7 @@ import pytest
 from ansible_collections.ipu.fabric.plugins.module_utils._common.findings import CHECKS
 from ansible_collections.ipu.fabric.plugins.module_utils._plan import network_spec
 from ansible_collections.ipu.fabric.plugins.module_utils._plan import report as plan_report
+from ansible_collections.ipu.fabric.plugins.module_utils._plan.approved import decisions
 from ansible_collections.ipu.fabric.plugins.plugin_utils._render.pages import plan_page
 from ansible_collections.ipu.fabric.tests.unit.fixtures.site import (
     SETTINGS,
@@ -165,6 +166,17 @@ def test_what_is_wrong_with_a_host(hosts, check, where, value):
     found = errors(plan(hosts))
     assert check in found
     assert "w1" in found[check]["hosts"]
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "told"), [("up", False, "down"), ("state", "DOWN", "DOWN"), ("up", True, None)]
+)
+def test_a_nic_that_is_down_is_kept_for_the_proof_and_is_no_decision(hosts, key, value, told):
+    before = plan(hosts, allow=["fabric-nic"])
+    change(("rdma", "links", 1, key), value)(hosts)
+    now = plan(hosts, allow=["fabric-nic"])
+    assert now["hosts"]["w1"]["links"]["rdma-net"].get("down") == told
+    assert decisions(now) == decisions(before)
 
 
 def test_a_network_without_any_nic_is_an_error_whatever_is_allowed(hosts):

@@ -531,6 +531,30 @@ def test_what_follows_from_an_edited_network_is_no_fault_of_hosts_and_switches()
     assert bad["full_size"].next.startswith("First act on `Attachment matches the plan` of this network")
 
 
+def test_full_size_packets_that_fail_where_small_ones_do_are_no_fault_of_the_mtu() -> None:
+    facts = probe()
+    put(facts, "pairs/0/small", NO_REPLY)
+    put(facts, "pairs/0/full", NO_REPLY)
+    bad = {check.check: check.next for check in check_fabric(plan(), facts, EXPECT) if check.status == "failed"}
+    assert set(bad) == {"ping", "full_size"}
+    assert bad["full_size"] == "First act on `Pods reach each other` of this pair: this may follow from it."
+
+
+def test_a_nic_that_was_down_on_its_host_is_the_cause_that_is_named() -> None:
+    planned, facts = plan(), probe()
+    planned["hosts"]["w1"]["links"]["rdma-net"]["down"] = "down"
+    for path in ("pairs/0/small", "pairs/0/full", "pods/w1/gateways/0/ping"):
+        put(facts, path, NO_REPLY)
+    put(facts, "pods/w1/gateways/0/mac", "")
+    bad = {check.check: check.next for check in check_fabric(planned, facts, EXPECT) if check.status == "failed"}
+    nic = planned["hosts"]["w1"]["links"]["rdma-net"]["netdev"]
+    assert bad == dict.fromkeys(
+        ("gateway", "ping", "full_size"),
+        f"First bring up {nic} of w1, which was down when the plan was made: check the cable and the switch port, then"
+        f" `ip link set {nic} up`.",
+    )
+
+
 @pytest.mark.parametrize(
     ("problems", "step"),
     [
