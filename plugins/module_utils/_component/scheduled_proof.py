@@ -24,8 +24,13 @@ CONFIG = "/etc/ipu-fabric"
 WORK = "/prover"
 # Five fields as cron(8) has them, or a name such as @daily; the API server judges the rest.
 CRON = re.compile(r"@[a-z]+|\S+( \S+){4}")
-# Nothing else of its file system can be written.
-ENVIRONMENT = {"HOME": WORK, "ANSIBLE_STDOUT_CALLBACK": "ipu.fabric.steps"}
+ENVIRONMENT = {
+    "HOME": WORK,  # nothing else of its file system can be written
+    "ANSIBLE_STDOUT_CALLBACK": "ipu.fabric.steps",
+    # That there is no inventory is as it should be.
+    "ANSIBLE_INVENTORY_UNPARSED_WARNING": "false",
+    "ANSIBLE_LOCALHOST_WARNING": "false",
+}
 HOURS = 6
 # The plan of hundreds of nodes is larger than a ConfigMap may be.
 COMMAND = (

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
+from ansible_collections.ipu.fabric.tests.e2e import prover
 from ansible_collections.ipu.fabric.tests.e2e.bed import KUBECTL, Bed, wait_for
+from ansible_collections.ipu.fabric.tests.e2e.fabric.test_any_cluster import apply, everything
 from ansible_collections.ipu.fabric.tests.e2e.fabric.test_faults import PULL, machine, switch_port
 
 ENFORCE = {"fabric_admission": "enforce", "fabric_probe_ports": False}
@@ -31,10 +34,8 @@ def message(bed: Bed, node: str) -> str:
 
 
 def left(bed: Bed) -> list[str]:
-    """What nodes have of ours, but for who wrote it."""
+    """What nodes have of ours, but for who wrote it, which kubectl leaves out."""
     nodes = bed.kubectl("get nodes")["items"]
-    for node in nodes:
-        del node["metadata"]["managedFields"]
     words = ("FabricProved", KEY, "ipu.fabric/proof")
     return [f"{word} on {node['metadata']['name']}" for node in nodes for word in words if word in json.dumps(node)]
 
@@ -144,6 +145,100 @@ def test_a_check_that_fails_everywhere_leaves_a_node_open(closing: Bed) -> None:
     assert "Left open: as many nodes are closed as fabric_max_unproved (10%) allows, 1." in message(closing, opened)
     assert prove(closing) == 0
     assert marks(closing) == BOTH
+
+
+PROOFS = "ipu-fabric-proof"
+REPORTS = "/srv/reports"  # on whichever host the prover runs
+SCHEDULE = {
+    "verify_schedule": "0 0 29 2 *",  # tests start it
+    "verify_schedule_slice": "1",
+    "verify_schedule_claim": "reports",
+}
+
+
+def volume() -> list[dict[str, Any]]:
+    """A claim, and the directory of a host that is its volume."""
+    spec = {"accessModes": ["ReadWriteOnce"], "storageClassName": "", "volumeName": "reports"}
+    size = {"storage": "1Gi"}
+    place = {"name": "reports", "namespace": PROOFS}
+    return [
+        {
+            "apiVersion": "v1",
+            "kind": "PersistentVolume",
+            "metadata": {"name": "reports"},
+            "spec": {"accessModes": ["ReadWriteOnce"], "capacity": size, "hostPath": {"path": REPORTS}},
+        },
+        {
+            "apiVersion": "v1",
+            "kind": "PersistentVolumeClaim",
+            "metadata": place,
+            "spec": {**spec, "resources": {"requests": size}},
+        },
+    ]
+
+
+def times(bed: Bed) -> dict[str, str]:
+    """When each node was last judged."""
+    found = {}
+    for node in bed.kubectl("get nodes")["items"]:
+        mine = [each for each in node["status"]["conditions"] if each["type"] == "FabricProved"]
+        found[node["metadata"]["name"]] = mine[0]["lastHeartbeatTime"]
+    return found
+
+
+def scheduled(bed: Bed, name: str) -> tuple[bool, str, dict[str, Any]]:
+    """Whether a job of the CronJob succeeded, its log and its report. Afterwards the cluster has what it had before."""
+    before, words = everything(bed), f"{KUBECTL} -n {PROOFS}"
+    bed.on("cp1", f"{words} create job --from=cronjob/prover {name}")
+
+    def ended() -> dict[str, Any]:
+        status = bed.kubectl(f"-n {PROOFS} get job {name}")["status"]
+        return {each["type"]: each for each in status.get("conditions", [])}
+
+    wait_for("the scheduled proof", lambda: {"Complete", "Failed"} & ended().keys(), 400)
+    log, done = bed.on("cp1", f"{words} logs job/{name}"), "Complete" in ended()
+    print(log)
+    node = bed.kubectl(f"-n {PROOFS} get pods -l job-name={name}")["items"][0]["spec"]["nodeName"]
+    report = json.loads(bed.on(node, f"cat {REPORTS}/report.json && rm -r {REPORTS}/*"))
+    bed.on("cp1", f"{words} delete job {name}")
+    wait_for("the objects from before", lambda: everything(bed).keys() <= before.keys(), 60)
+    assert everything(bed) == before
+    return done, log, report
+
+
+def test_a_scheduled_proof(closing: Bed, tmp_path: Path) -> None:
+    before = everything(closing)
+    schedule = {**SCHEDULE, "verify_schedule_image": prover.put_on_hosts(closing, tmp_path)}
+    for host in ("cp1", "w1"):
+        closing.on(host, f"mkdir -m 777 {REPORTS}")
+    assert prove(closing, **schedule) == 0
+    apply(closing, *volume())
+    space = f"-n {PROOFS}"
+    wait_for("the claim", lambda: closing.kubectl(f"get pvc reports {space}")["status"]["phase"] == "Bound")
+    # What every namespace gets, a little later.
+    wait_for("its account", lambda: "default" in closing.on("cp1", f"{KUBECTL} get serviceaccounts {space}"))
+    wait_for("its CA", lambda: "kube-root-ca.crt" in closing.on("cp1", f"{KUBECTL} get configmaps {space}"))
+    first = times(closing)
+    done, log, report = scheduled(closing, "healthy")
+    assert (done, report["outcome"]) == (True, "proved"), log
+    assert marks(closing) == BOTH
+    second = times(closing)
+    assert second["cp1"] > first["cp1"]  # as old as the other, and first by its name
+    assert second["w1"] == first["w1"]
+    port = switch_port(closing, "w1")
+    machine("ip", "link", "set", port, "down")
+    try:
+        done, log, report = scheduled(closing, "broken")
+    finally:
+        machine("ip", "link", "set", port, "up")
+    assert (done, report["outcome"]) == (False, "failed"), log
+    assert marks(closing) == {"cp1": BOTH["cp1"], "w1": ("False", "CheckFailed", True)}
+    assert times(closing)["cp1"] == second["cp1"]
+    assert "FabricProvedFalse" in closing.on("cp1", f"{KUBECTL} describe node w1")
+    assert prove(closing, verify_schedule="none") == 0
+    assert marks(closing) == BOTH
+    closing.on("cp1", f"{KUBECTL} delete pv reports")
+    wait_for("the objects from before", lambda: everything(closing).keys() <= before.keys(), 60)
 
 
 def test_nothing_is_left(closing: Bed) -> None:
