@@ -221,6 +221,7 @@ def test_a_scheduled_proof(closing: Bed, tmp_path: Path) -> None:
     first = times(closing)
     done, log, report = scheduled(closing, "healthy")
     assert (done, report["outcome"]) == (True, "proved"), log
+    assert "WARNING" not in log
     assert marks(closing) == BOTH
     second = times(closing)
     assert second["cp1"] > first["cp1"]  # as old as the other, and first by its name
@@ -235,9 +236,9 @@ def test_a_scheduled_proof(closing: Bed, tmp_path: Path) -> None:
     assert marks(closing) == {"cp1": BOTH["cp1"], "w1": ("False", "CheckFailed", True)}
     assert times(closing)["cp1"] == second["cp1"]
     assert "FabricProvedFalse" in closing.on("cp1", f"{KUBECTL} describe node w1")
+    closing.on("cp1", f"{KUBECTL} {space} delete pvc reports && {KUBECTL} delete pv reports")
     assert prove(closing, verify_schedule="none") == 0
     assert marks(closing) == BOTH
-    closing.on("cp1", f"{KUBECTL} delete pv reports")
     wait_for("the objects from before", lambda: everything(closing).keys() <= before.keys(), 60)
 
 
