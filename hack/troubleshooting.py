@@ -99,6 +99,7 @@ STEPS = {
     "node-version": "Run `ipu.fabric.upgrade`.",
     "noexec": "Mount the directory that is named without `noexec`.",
     "ntp": "Open UDP 123 to the servers in `fabric_ntp`, or name others.",
+    "nic-policy": "See [groups of hosts](networks.md#groups-of-hosts).",
     "node-address": "Set `ip` of the host, or `fabric_node_address` to an interface or a subnet of all hosts.",
     "node-name": "Rename the host with `hostnamectl set-hostname`.",
     "ntp-setup": "Remove the other time service, or configure it and leave `fabric_ntp` empty.",

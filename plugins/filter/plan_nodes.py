@@ -33,7 +33,8 @@ EXAMPLES = r"""
 RETURN = r"""
 _value:
   description:
-    - C(rdma), a list of node names, C(addresses) and C(taints), lists by node name, C(vipu_controllers), each with
+    - C(rdma), a list of node names, C(nic_groups) as in the plan and with C(nodes).
+    - C(addresses) and C(taints), lists by node name, C(vipu_controllers), each with
       C(host), C(port), C(label) and C(nodes), and C(chart_sha256), by the chart's name.
   type: dict
 """
@@ -60,6 +61,9 @@ def plan_nodes(plan: Plan) -> t.Dict[str, t.Any]:
     proved = [host["node"] for host in closed if host["links"] or {"worker", "ipu"} & set(host["roles"])]
     return {
         "rdma": rdma,
+        "nic_groups": [
+            {**group, "nodes": [hosts[host]["node"] for host in group["hosts"]]} for group in plan.get("nic_groups", [])
+        ],
         "taints": {node: [TAINT] for node in proved},
         "addresses": {host["node"]: host["address"].split(",") for host in hosts.values()},
         "vipu_controllers": controllers,

@@ -187,6 +187,19 @@ policy_ipam:
   returned: success
   type: str
   sample: nv-ipam
+device_plugin:
+  description:
+    - Which policy of this collection has the RDMA device plugin, V(cluster) or V(node) for NicNodePolicies. Empty
+      without one.
+  returned: success
+  type: str
+  sample: cluster
+node_policies:
+  description: The NicNodePolicies of this collection.
+  returned: success
+  type: list
+  elements: str
+  sample: [fabric-1b0f8d2c]
 policy_in_chart:
   description: Whether the NicClusterPolicy belongs to the chart, and an upgrade without it would delete it.
   returned: success

@@ -290,6 +290,14 @@ options:
       - Network operators from 25.10 on do not bring whereabouts; RV(plan.releases) then names one of its own.
     type: str
     default: auto
+  nic_policy:
+    description:
+      - Which policy of the network operator has the RDMA device plugin. V(cluster) is the NicClusterPolicy, V(node) are
+        NicNodePolicies, one for each group of hosts with the same NICs.
+      - V(auto) is what the cluster has; a new one has NicNodePolicies if hosts differ and the release has them.
+    type: str
+    choices: [auto, cluster, node]
+    default: auto
   require_rdma:
     description: Whether fabric NICs must have RDMA.
     type: bool

@@ -291,6 +291,8 @@ host:
           addresses of their own.
         - V(dra_nics), if there are any, are NICs that drivers of Dynamic Resource Allocation offer to pods, and the
           ResourceClaims that have them.
+        - V(nic_policies), if there are any, are the NicClusterPolicy and the NicNodePolicies of the network operator,
+          with the sections that only one kind of them may have.
         - V(nv_ipam_pools) has V(name), V(subnet) and V(block_size) of each IPPool, and the V(blocks) by node.
         - V(multus) are the DaemonSets of multus, as NAMESPACE/NAME.
         - V(built_here) is whether the role P(ipu.fabric.kubernetes#role) has prepared the host.

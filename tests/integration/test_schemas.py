@@ -11,6 +11,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._component import macvl
 from ansible_collections.ipu.fabric.plugins.module_utils._component.ipu_operator import PROBE
 from ansible_collections.ipu.fabric.plugins.module_utils._component.network_operator import (
     nic_cluster_policy,
+    nic_node_policy,
     release_features,
 )
 from ansible_collections.ipu.fabric.plugins.module_utils._network.macvlan_objects import macvlan_object
@@ -66,6 +67,9 @@ def policies(release: str) -> t.Iterator[t.Dict[str, t.Any]]:
             more = {"node_affinity": AFFINITY, "image_pull_secrets": ["registry"], "ofed_driver": driver}
             for given in (settings, {**settings, **more}):
                 yield nic_cluster_policy(defaults("network_operator", **given))
+                if can["node_policies"] and resources:
+                    group = {"name": "fabric-0a1b2c3d", "nodes": ["w1"], "resources": resources}
+                    yield nic_node_policy(defaults("network_operator", **given), group)
 
 
 def install(run: Modules, release: str) -> t.Set[str]:

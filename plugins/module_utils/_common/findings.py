@@ -45,6 +45,7 @@ ALLOWABLE: t.Dict[str, str] = {
     "netns-mode": "RDMA devices are shared between network namespaces",
     "network-manager": "NetworkManager leaves the interfaces of pods alone",
     "network-operator-upgrade": "the network operator is upgraded by one minor release at a time",
+    "nic-policy": "one policy of the network operator has a node's RDMA device plugin, and keeps it",
     "node-distribution": "all nodes are of one distribution of Kubernetes",
     "node-version": "nodes run the Kubernetes of their cluster",
     "noexec": "directories of programs are not mounted with noexec",

@@ -16,10 +16,11 @@ from .._model.plan import RdmaResource
 from .._model.wish import Wish
 from .._network.releases import NETWORK_OPERATORS, components, features, parse, show
 from .multus import check_multus
-from .objects import definitions, device_plugin, home
+from .objects import definitions, device_plugin, home, named
 from .settings import ChartSettings
 
 NAME = "network-operator"
+API = "mellanox.com/v1alpha1"
 # What the chart leaves behind. The definition of attachments is multus's, and others may use it and nv-ipam.
 CRDS = tuple(
     f"{kind}.mellanox.com"
@@ -34,6 +35,8 @@ LABELS = (
     "network.nvidia.com/operator.nic-configuration.wait",
     "nvidia.com/ofed-driver-upgrade-state",
 )
+# The label by which a NicNodePolicy selects its nodes: a node has one value, so no two policies select it.
+GROUP_LABEL = "ipu.fabric/nic-group"
 # DaemonSets of the operator that write a token for their CNI plugin.
 PLUGINS = {"multus": "kube-multus-ds", "whereabouts": "whereabouts"}
 # The operator's own limit of 50Mi gets multus killed on nodes with many pods.
@@ -52,14 +55,24 @@ OFED_DEFAULTS: Object = {
 }
 
 
+class NodeGroup(t.TypedDict):
+    """Nodes that get the device plugin from one NicNodePolicy."""
+
+    name: str  # of the policy
+    nodes: t.Sequence[str]
+    resources: t.Sequence[RdmaResource]
+
+
 @dataclasses.dataclass(frozen=True)
 class Settings(ChartSettings):
     """Variables of the role, without its name before them."""
 
     allow_kubernetes: bool
     allow_skip: bool
+    allow_move: bool
     ipam: str
     rdma_resources: t.Sequence[RdmaResource]
+    nic_groups: t.Sequence[NodeGroup]
     multus: bool
     images: t.Mapping[str, t.Mapping[str, str]]
     image_pull_secrets: t.Sequence[str]
@@ -90,6 +103,8 @@ class Seen:
     network_operators: t.Sequence[t.Mapping[str, str]] = ()
     policy_ipam: str = ""  # of the existing policy
     policy_in_chart: bool = False  # and whether its release has made it
+    device_plugin: str = ""  # which of our policies has the RDMA device plugin: cluster or node
+    node_policies: t.Sequence[str] = ()  # NicNodePolicies of ours
     pods: t.Sequence[str] = ()  # on the networks of the operator, for a removal and for another IPAM
     other_pods: t.Sequence[str] = ()
     attachments: t.Sequence[str] = ()  # NetworkAttachmentDefinitions of others, for a removal
@@ -101,6 +116,8 @@ class OperatorWish(Wish):
 
     steps: t.Sequence[str] = ("present",)  # files of the role with what is to be done
     labels: t.Sequence[Object] = ()  # as ipu.fabric.node_labels takes them
+    gone: t.Sequence[Object] = ()  # NicNodePolicies of groups that are no more
+    plugin_pods: str = ""  # selects the pods of the RDMA device plugin
     keeps_policy: bool = False  # the installed release reads its policy only once
     keeps_config: bool = False  # the device plugin of this release reads its configuration only once
     settle: int = 0  # seconds after which a ready policy is that of this release: at first the former one still speaks
@@ -133,26 +150,27 @@ def installed(settings: Settings, seen: Seen) -> OperatorWish:
     check_only_one(settings, [each["namespace"] for each in seen.network_operators if not is_ours(each, settings)])
     check_driver(settings, nfd)
     check_ipam(settings, seen)
+    check_groups(settings, can)
+    check_move(settings, seen)
     change = check_upgrade(settings, former)
     own = {place.rpartition("/")[2] for place in (*seen.multus, *seen.whereabouts) if not elsewhere([place], settings)}
     ends = {PLUGINS[plugin]: end for plugin, end in settings.restart.items() if PLUGINS.get(plugin) in own}
     keeps_policy = bool(former) and not can["policy_updates"]
+    names = [group["name"] for group in settings.nic_groups]
     before = ["before_upgrade"] if keeps_policy or seen.policy_in_chart else []
     return OperatorWish(
         steps=[*before, "present", *(["restart_plugins"] if ends else [])],
         release=settings.release(NAME, settings.namespace, chart_values(settings, settings.nfd and not nfd)),
-        objects=[nic_cluster_policy(settings)],
+        objects=[nic_cluster_policy(settings), *(nic_node_policy(settings, group) for group in settings.nic_groups)],
         ready=[
             {"kind": "Deployment", "name": NAME, "namespace": settings.namespace},
-            {
-                "kind": "NicClusterPolicy",
-                "api_version": "mellanox.com/v1alpha1",
-                "name": "nic-cluster-policy",
-                "value": "ready",
-            },
+            {"kind": "NicClusterPolicy", "api_version": API, "name": "nic-cluster-policy", "value": "ready"},
+            *({"kind": "NicNodePolicy", "api_version": API, "name": name, "value": "ready"} for name in names),
         ],
         crds=[CRDS[0], ATTACHMENTS, *(NV_IPAM_CRDS[:1] if settings.ipam == "nv-ipam" else [])],
-        labels=[{"name": node, "labels": {NIC_LABEL: "true"}} for node in settings.rdma_nodes],
+        labels=[{"name": node, "labels": labels} for node, labels in node_labels(settings, seen).items()],
+        gone=[named(API, "NicNodePolicy", name) for name in seen.node_policies if name not in names],
+        plugin_pods=f"app in ({', '.join(['rdma-shared-dp', *(f'rdma-shared-dp-{name}' for name in names)])})",
         keeps_policy=keeps_policy,
         keeps_config=not can["restarts_plugins"],
         settle=15 if change in ("upgrade", "skip") else 0,
@@ -232,6 +250,33 @@ def check_ipam(settings: Settings, seen: Seen) -> None:
         )
 
 
+def check_groups(settings: Settings, can: t.Mapping[str, bool]) -> None:
+    if settings.nic_groups and not can["node_policies"]:
+        raise FabricError(
+            f"Network operator {settings.version} has no NicNodePolicy.",
+            "network_operator_nic_groups",
+            ", ".join(group["name"] for group in settings.nic_groups),
+            "Leave it empty, or take network operator 26.4 or later.",
+            code="invalid-input",
+        )
+
+
+def check_move(settings: Settings, seen: Seen) -> None:
+    """The section has to leave one kind of policy before it comes to the other: meanwhile no node has the resources."""
+    pods, target = [*seen.pods, *seen.other_pods], "node" if settings.nic_groups else "cluster"
+    if seen.device_plugin not in ("", target) and pods and not settings.allow_move:
+        raise FabricError(
+            f"The RDMA device plugin moves to another policy ({seen.device_plugin} to {target}), and pods have its"
+            " resources.",
+            "pods of the cluster",
+            ", ".join(pods),
+            "Let these jobs end first. Or set fabric_allow: [nic-policy] (for the role alone,"
+            " network_operator_allow_move: true): pods that run keep their NICs, new ones wait a minute or so."
+            f" fabric_nic_policy: {seen.device_plugin} leaves all as it is.",
+            code="unsafe",
+        )
+
+
 def check_upgrade(settings: Settings, former: str) -> str:
     """How to come from the installed release to the one that is wanted."""
     change, steps = upgrade_steps(former, settings.version)
@@ -293,8 +338,7 @@ def policy_spec(settings: Settings) -> Object:
     """spec of the NicClusterPolicy."""
     release, ipam = settings.version, settings.ipam
     can = release_features(release)
-    found = components(release, ipam)
-    images: t.Dict[str, Object] = {name: {**image, **settings.images.get(name, {})} for name, image in found.items()}
+    images = component_images(settings)
     secrets = settings.image_pull_secrets
     multus = {"containerResources": multus_resources()} if can["container_resources"] else {}
     secondary = {"cniPlugins": component(images["cniPlugins"], secrets)}
@@ -305,9 +349,8 @@ def policy_spec(settings: Settings) -> Object:
         spec["nvIpam"] = component(images["nvIpam"], secrets, enableWebhook=False)
     elif can["whereabouts"]:  # else whereabouts is installed on its own
         secondary["ipamPlugin"] = component(images["ipamPlugin"], secrets)
-    if settings.rdma_resources:
-        config = device_plugin_config(settings.rdma_resources)
-        spec["rdmaSharedDevicePlugin"] = component(images["rdmaSharedDevicePlugin"], secrets, config=config)
+    if settings.rdma_resources and not settings.nic_groups:
+        spec["rdmaSharedDevicePlugin"] = plugin_section(settings, settings.rdma_resources)
     if settings.ofed_driver:
         spec["ofedDriver"] = ofed_driver(release, settings.ofed_driver, secrets)
     tolerations = with_unproved(settings.admission, settings.tolerations)
@@ -318,10 +361,44 @@ def policy_spec(settings: Settings) -> Object:
     return spec
 
 
+def component_images(settings: Settings) -> t.Dict[str, Object]:
+    """The images of the release, or those of the site."""
+    found = components(settings.version, settings.ipam)
+    return {name: {**image, **settings.images.get(name, {})} for name, image in found.items()}
+
+
+def plugin_section(settings: Settings, resources: t.Sequence[RdmaResource]) -> Object:
+    """The RDMA shared device plugin, alike in both kinds of policies."""
+    image = component_images(settings)["rdmaSharedDevicePlugin"]
+    return component(image, settings.image_pull_secrets, config=device_plugin_config(resources))
+
+
+def nic_node_policy(settings: Settings, group: NodeGroup) -> Object:
+    """The NicNodePolicy of a group."""
+    spec: Object = {
+        "nodeSelector": {GROUP_LABEL: group["name"]},
+        "rdmaSharedDevicePlugin": plugin_section(settings, group["resources"]),
+    }
+    tolerations = with_unproved(settings.admission, settings.tolerations)
+    if tolerations:
+        spec["tolerations"] = tolerations
+    return {**named(API, "NicNodePolicy", group["name"]), "spec": spec}
+
+
+def node_labels(settings: Settings, seen: Seen) -> t.Dict[str, t.Dict[str, t.Optional[str]]]:
+    """By node, what tells the operator of its NICs."""
+    group_of = {node: group["name"] for group in settings.nic_groups for node in group["nodes"]}
+    grouped = bool(group_of or seen.node_policies)
+    return {
+        node: {NIC_LABEL: "true", **({GROUP_LABEL: group_of.get(node)} if grouped else {})}
+        for node in settings.rdma_nodes
+    }
+
+
 def nic_cluster_policy(settings: Settings) -> Object:
     """The NicClusterPolicy. The operator acts on this one name only."""
     return {
-        "apiVersion": "mellanox.com/v1alpha1",
+        "apiVersion": API,
         "kind": "NicClusterPolicy",
         "metadata": {"name": "nic-cluster-policy"},
         "spec": policy_spec(settings),
@@ -436,7 +513,7 @@ def check_ours(seen: Seen) -> None:
 def labels_left(node: t.Mapping[str, t.Any], settings: Settings, seen: Seen) -> t.Dict[str, None]:
     """Labels of the operator, and, where no Node Feature Discovery keeps it, that of this role."""
     own = NIC_LABEL in node["own_labels"] and not elsewhere(seen.nfd, settings)
-    return dict.fromkeys([*LABELS, *([NIC_LABEL] if own else [])])
+    return dict.fromkeys([*LABELS, GROUP_LABEL, *([NIC_LABEL] if own else [])])
 
 
 def paths(settings: Settings, multus: bool, nv_ipam: bool, whereabouts: bool) -> t.List[str]:

@@ -22,6 +22,7 @@ from .dra import read_dra_nics
 from .files import MARK, read_text
 from .ipu_operator import DEPLOYMENTS, read_ipu
 from .kubectl import run_kubectl
+from .nic_policies import read_nic_policies
 from .role_files import SYSCTL
 
 UNFINISHED = "var/lib/ipu-fabric/kubeadm-unfinished"
@@ -350,12 +351,15 @@ def read_cluster(root: str) -> ClusterFacts:
             for each in asks(ATTACHMENTS).get("items", [])
         )
         dra_nics = read_dra_nics(asks)
+        nic_policies = read_nic_policies(asks)
     except UnansweredError as error:
         return {**facts, "error": str(error)}
     if attachments:
         facts["attachments"] = attachments
     if dra_nics:
         facts["dra_nics"] = dra_nics
+    if nic_policies:
+        facts["nic_policies"] = nic_policies
     return {
         **facts,
         "answered": True,

@@ -20,6 +20,7 @@ from ansible_collections.kubernetes.core.plugins.module_utils.k8s.exceptions imp
 
 from .._common.admission import PROVER, PROVER_STEP
 from .._common.command import nameless_file, path_of
+from .._common.manager import MANAGER
 from .._common.result import FabricError, fail_without
 from .._common.text import EXPIRED, fingerprint
 from .._model.failure import Code
@@ -39,7 +40,6 @@ try:
 except ImportError:
     HAS_KUBERNETES = False
 
-MANAGER = "ipu.fabric"
 NAMES = "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io"  # of a list: metadata, without what is in it
 STRATEGIC = "application/strategic-merge-patch+json"  # lists are merged by the keys of their entries: the others stay
 REQUEST_TIMEOUT = 60

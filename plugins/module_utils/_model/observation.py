@@ -213,6 +213,16 @@ class SeenAttachment(_AttachmentOptional):
     addresses: t.List[str]  # of the IPAM static
 
 
+class NicPolicy(t.TypedDict):
+    """A policy of the network operator."""
+
+    kind: str  # NicClusterPolicy or NicNodePolicy
+    name: str
+    sections: t.List[str]  # of its spec that both kinds may have, such as rdmaSharedDevicePlugin
+    node_selector: t.Dict[str, str]
+    ours: bool  # this collection has applied it
+
+
 class DraNic(t.TypedDict):
     """A NIC that a driver of Dynamic Resource Allocation (DRA) offers to pods."""
 
@@ -224,8 +234,9 @@ class DraNic(t.TypedDict):
 
 
 class _ClusterOptional(t.TypedDict, total=False):
-    dra_nics: t.List[DraNic]  # only where there are some
     attachments: t.List[SeenAttachment]  # only where there are some that take a NIC or an address
+    dra_nics: t.List[DraNic]  # only where there are some
+    nic_policies: t.List[NicPolicy]  # likewise
     nodes: t.List[NodeIdentity]  # observations of earlier releases lack them
     ipu: t.Optional[SeenIpu]  # likewise; None: there is no definition of IPUJobs
     fabric_networks: t.List[FabricNetwork]  # likewise

@@ -345,6 +345,14 @@ class RdmaResource(t.TypedDict):
     selectors: Selectors
 
 
+class NicGroup(t.TypedDict):
+    """Hosts on which the device plugin has to look for the same NICs."""
+
+    name: str  # of its NicNodePolicy, and the value of its nodes' label
+    hosts: t.List[str]  # inventory names
+    resources: t.List[RdmaResource]
+
+
 class NoProxy(t.TypedDict):
     """What is reached without the site's proxy. Both lists are empty where there is none."""
 
@@ -495,6 +503,7 @@ class Admission(t.TypedDict):
 class _PlanOptional(t.TypedDict, total=False):
     not_proved: t.List[NotProved]  # only in a plan that the playbook prove_cluster derived: no host was asked for it
     admission: Admission  # missing where it is off
+    nic_groups: t.List[NicGroup]  # missing where the NicClusterPolicy has the device plugin of all nodes
 
 
 class Plan(_PlanOptional):

@@ -95,6 +95,7 @@ class Settings:
     gpu: bool
     gpu_operator_version: str
     ipam: str
+    nic_policy: str  # which policy of the network operator has the device plugin: auto, cluster or node
     require_rdma: bool
     memlock: str  # the least limit of locked memory that the proof expects in pods, as verify_memlock has it
     ntp: t.Sequence[object]  # servers, as fabric_ntp names them

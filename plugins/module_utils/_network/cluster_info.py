@@ -28,6 +28,7 @@ NV_IPAM_IMAGES = ("nvidia-k8s-ipam",)
 ROOT_CA = "/api/v1/namespaces/kube-system/configmaps/kube-root-ca.crt"
 MIRROR = "kubernetes.io/config.mirror"
 POLICY = "/apis/mellanox.com/v1alpha1/nicclusterpolicies/nic-cluster-policy"
+NODE_POLICIES = "/apis/mellanox.com/v1alpha1/nicnodepolicies"
 
 
 def image_names(workload: Object) -> t.List[str]:
@@ -129,6 +130,13 @@ def policy_ipam(policy: t.Optional[Object]) -> str:
     return "nv-ipam" if query("spec.nvIpam", policy) else "whereabouts"
 
 
+def device_plugin(policy: t.Optional[Object], node_policies: t.Sequence[Object]) -> str:
+    """Which of our policies has the RDMA device plugin: cluster or node; empty: none."""
+    if is_ours(policy) and query("spec.rdmaSharedDevicePlugin", policy):
+        return "cluster"
+    return "node" if any(query("spec.rdmaSharedDevicePlugin", each) for each in node_policies) else ""
+
+
 def is_own(cluster: Cluster, workload: Object, policy: t.Optional[Object]) -> bool:
     """Whether a workload is there because of this collection: by its helm release, or by its policy."""
     of_policy = "NicClusterPolicy" in (query("metadata.ownerReferences[].kind", workload) or ())
@@ -149,6 +157,7 @@ def read_cluster(cluster: Cluster) -> Object:
     daemonsets = cluster.items("/apis/apps/v1/daemonsets")
     deployments = cluster.items("/apis/apps/v1/deployments")
     policy = cluster.get(POLICY)
+    node_policies = [each for each in cluster.items(NODE_POLICIES) if is_ours(each)]
     operators = [deployment for deployment in deployments if "network-operator" in image_names(deployment)]
     whereabouts = [daemonset for daemonset in daemonsets if set(image_names(daemonset)) & set(WHEREABOUTS_IMAGES)]
     version = query("gitVersion", cluster.get("/version")) or ""
@@ -168,4 +177,6 @@ def read_cluster(cluster: Cluster) -> Object:
         "own": sorted("/".join(name_of(w)) for w in [*operators, *whereabouts] if is_own(cluster, w, policy)),
         "policy_in_chart": in_chart(policy),
         "policy_ipam": policy_ipam(policy),
+        "device_plugin": device_plugin(policy, node_policies),
+        "node_policies": sorted(each["metadata"]["name"] for each in node_policies),
     }

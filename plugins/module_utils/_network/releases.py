@@ -218,6 +218,7 @@ _FEATURES: t.Dict[str, t.Tuple[Version, Version]] = {
     "restarts_plugins": ((26, 1), ()),
     "keep_policy_hook": ((26, 7), ()),
     "global": ((26, 4), ()),
+    "node_policies": ((26, 4), ()),
 }
 
 

@@ -16,7 +16,7 @@ from .._common.result import outcome
 from .._kube.client import ApiError, Cluster, connect, describe, refusal, wait_until
 from .._kube.ownership import is_ours
 from .._kube.query import Object, query, quoted
-from .cluster_info import POLICY
+from .cluster_info import NODE_POLICIES, POLICY
 
 REVISION = "nvidia.network-operator.revision"
 NOTE = f"metadata.annotations.{quoted(REVISION)}"
@@ -49,19 +49,23 @@ def image_of(component: Object) -> str:
     return f"{component['repository']}/{component['image']}{'@' if version.startswith('sha256:') else ':'}{version}"
 
 
-def rendered_objects(spec: Object, namespace: str) -> t.List[Rendered]:
-    """What the policy says of the objects of its components."""
+def rendered_objects(spec: Object, namespace: str, suffix: str = "") -> t.List[Rendered]:
+    """What a policy says of the objects of its components, whose names end with that of a NicNodePolicy.
+
+    Only 26.4 and 26.7 call its DaemonSet so: it is not found under another name.
+    """
     found = []
     for place, workloads in WORKLOADS.items():
         component = query(place, spec)
         if not query("repository && image && version", component):
             continue  # the policy has them for all components in one place
         for workload in workloads:
-            kind, path = KINDS[workload.partition("/")[0]], f"/apis/apps/v1/namespaces/{namespace}/{workload}"
+            kind = KINDS[workload.partition("/")[0]]
+            path = f"/apis/apps/v1/namespaces/{namespace}/{workload}{suffix}"
             found.append(Rendered(path, kind, "spec.template.spec.containers[0].image", "f:image", image_of(component)))
     config = query("rdmaSharedDevicePlugin.config", spec)
     if config:
-        path = f"/api/v1/namespaces/{namespace}/configmaps/{PLUGIN_CONFIG}"
+        path = f"/api/v1/namespaces/{namespace}/configmaps/{PLUGIN_CONFIG}{suffix}"
         found.append(Rendered(path, "ConfigMap", f"data.{quoted('config.json')}", "f:config.json", config))
     return found
 
@@ -77,12 +81,18 @@ def was_edited(current: t.Optional[Object], field: str) -> bool:
 
 
 def edited_objects(cluster: Cluster, namespace: str) -> t.Dict[str, t.Tuple[Rendered, t.Any]]:
-    """The objects that are not what our policy says, by name, each with what it says."""
-    policy = cluster.get(POLICY)
-    if policy is None or not is_ours(policy):
-        return {}
+    """The objects that are not what our policies say, by name, each with what it says."""
     found: t.Dict[str, t.Tuple[Rendered, t.Any]] = {}
-    for rendered in rendered_objects(policy["spec"], namespace):
+    policy = cluster.get(POLICY)
+    policies = [(policy, "")] if policy else []
+    policies += [(each, f"-{each['metadata']['name']}") for each in cluster.items(NODE_POLICIES)]
+    wanted = [
+        (policy, rendered)
+        for policy, suffix in policies
+        if is_ours(policy)
+        for rendered in rendered_objects(policy["spec"], namespace, suffix)
+    ]
+    for policy, rendered in wanted:
         current = cluster.get(rendered.path)
         # Without a note the operator repairs it by itself, and what it does not own is somebody else's.
         owned = query("metadata.uid", policy) in (query("metadata.ownerReferences[].uid", current) or ())
@@ -137,4 +147,5 @@ def render_again(module: AnsibleModule) -> t.Dict[str, t.Any]:
         )
     empty: t.Dict[str, t.Any] = {"pods": [], "other_pods": [], "attachments": [], "needed_by": []}
     behind = plugin_is_behind(cluster, module.params["namespace"])
-    return outcome(before, after, objects=sorted(found), behind=behind, **empty)
+    configs = any(rendered.kind == "ConfigMap" for rendered, _value in found.values())
+    return outcome(before, after, objects=sorted(found), behind=behind, configs=configs, **empty)

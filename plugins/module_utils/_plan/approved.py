@@ -32,6 +32,7 @@ TITLES = {
     "hardening": "hardening",
     "image_digests": "digests of images",
     "ipu_operator": "release of the IPU operator",
+    "nic_groups": "groups of hosts by their NICs",
     "no_proxy": "addresses without the proxy",
     "rdma_resources": "RDMA resources",
     "sources": "sources of downloads",

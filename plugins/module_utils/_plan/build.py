@@ -61,6 +61,7 @@ from .macvlan_masters import name_masters
 from .names import check_foreign_variables, check_groups, check_variables
 from .network_spec import host_device, read_networks
 from .networks import NetworkRules, plan_networks, taken_addresses
+from .nic_groups import plan_nic_groups
 from .node_addresses import read_rules
 from .obstacles import check_obstacles
 from .port_table import component_names, uses
@@ -194,7 +195,8 @@ def build_plan(settings: Settings, observations: Observations, today: str, recor
     check_shared_nics(running, chosen, networks, settings.pods_per_node, findings)
     check_obstacles(settings, hosts, running, networks, findings)
     resources = plan_resources(chosen, networks)
-    check_resources(chosen, networks, resources, settings.pods_per_node, findings)
+    groups = plan_nic_groups(settings.nic_policy, running, chosen, resources, releases, findings)
+    check_resources(chosen, networks, resources, settings.pods_per_node, bool(groups), findings)
     if settings.require_rdma:
         check_device_files(chosen, releases, settings.ipam, findings)
     planned = _planned_hosts(hosts, [*chosen, *devices], settings.ipu)
@@ -235,6 +237,8 @@ def build_plan(settings: Settings, observations: Observations, today: str, recor
         "drift_time": "",
         "findings": [],
     }
+    if groups:
+        plan["nic_groups"] = groups
     if settings.admission != "off":
         plan["admission"] = {"mode": settings.admission, "max_unproved": str(settings.max_unproved)}
     check_approved(settings.plan_file, plan, findings)

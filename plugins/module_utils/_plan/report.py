@@ -16,6 +16,7 @@ from .._common.admission import ENFORCE
 from .._common.text import printable, shorten_list
 from .._model.plan import (
     HOST,
+    PVRDMA,
     Drift,
     Finding,
     Hardening,
@@ -158,6 +159,10 @@ def _decisions(plan: Plan) -> t.List[t.Tuple[str, str]]:
         )
     for network in plan["networks"]:
         lines += _network_facts(network, plan["hosts"])
+    for number, group in enumerate(plan.get("nic_groups", ())):
+        nics = [name for each in group["resources"] for name in each["selectors"].get("ifNames", [PVRDMA])]
+        listed = f"{shorten_list(nics, NAMES)} on {shorten_list(group['hosts'], NAMES)}"
+        lines.append(("" if number else "NIC groups", f"NicNodePolicy {group['name']}: {listed}"))
     return lines if plan["networks"] else [*lines, *_host_facts(plan["hosts"])]
 
 

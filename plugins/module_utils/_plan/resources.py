@@ -43,9 +43,10 @@ def check_resources(
     networks: t.Sequence[PlannedNetwork],
     resources: t.Sequence[RdmaResource],
     pods_per_node: int,
+    grouped: bool,
     findings: Findings,
 ) -> None:
-    """The device plugin knows NICs by name alone, and by the same names on every host."""
+    """The device plugin knows NICs by name alone, and by the same names on every host of a policy."""
     _check_first_names(chosen, networks, findings)
     resource_of = {network["name"]: network["resource"] for network in networks}
     for resource, netdevs in _netdevs_by_resource(networks).items():
@@ -56,13 +57,14 @@ def check_resources(
                 own.setdefault(name, set()).update(link.nic["rdma_netdevs"])
                 rdma[name] = {nic["netdev"] for nic in (link.host.rdma or {"links": []})["links"] if nic["device"]}
         for name in own:
-            for netdev in sorted((netdevs - own[name]) & rdma[name]):
+            for netdev in () if grouped else sorted((netdevs - own[name]) & rdma[name]):
                 findings.warning(
                     "rdma-resource",
                     [name],
                     f"{resource} should select the NICs of its own networks only.",
                     f"{netdev} belongs to it on other hosts, and is the name of another NIC here: pods get both",
-                    "Give the NICs the same names on all hosts (systemd .link files by MAC or path).",
+                    "Give the NICs the same names on all hosts (systemd .link files by MAC or path). Or set"
+                    " fabric_nic_policy to node, with network operator 26.4 or later.",
                 )
     room = _room(chosen, networks)
     for planned in resources:

@@ -5,6 +5,8 @@
 // reconcile, calls a network ready whatever its IPAM text says, and never repairs what it has rendered once: it notes a
 // revision on each object, and skips one that has the same.
 //
+// From 26.4 on it has NicNodePolicies, for the RDMA device plugin alone: it follows none of them while two select one node.
+//
 // It does not: drive OFED, SR-IOV, InfiniBand, host device networks, NIC features or firmware, drain or upgrade nodes,
 // run webhooks or elect leaders. It labels nodes as if every driver were loaded at once. IPPool's perNodeExclusions and CIDRPool are not there. Since 25.10
 // it leaves whereabouts alone, but does not take its name off whereabouts' objects: they go with the policy.
@@ -34,6 +36,8 @@ const (
 	policyName = "nic-cluster-policy"
 	crdDelay   = 3 * time.Second // the real one took up to 11 s
 
+	nodePolicies = 26.04 // the first release with NicNodePolicies
+
 	mellanoxNIC = "feature.node.kubernetes.io/pci-15b3.present"
 	waitDriver  = "network.nvidia.com/operator.mofed.wait"
 	waitNIC     = "network.nvidia.com/operator.nic-configuration.wait" // since 25.10
@@ -41,6 +45,7 @@ const (
 
 var (
 	policies   = schema.GroupVersionResource{Group: "mellanox.com", Version: "v1alpha1", Resource: "nicclusterpolicies"}
+	groups     = schema.GroupVersionResource{Group: "mellanox.com", Version: "v1alpha1", Resource: "nicnodepolicies"}
 	macvlans   = schema.GroupVersionResource{Group: "mellanox.com", Version: "v1alpha1", Resource: "macvlannetworks"}
 	daemonSets = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "daemonsets"}
 	deploys    = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}
@@ -50,7 +55,7 @@ var (
 type operator struct {
 	client  dynamic.Interface
 	options options
-	applied map[string]bool // components deployed by this process, by state name
+	applied map[string]bool // components deployed by this process, by state name and suffix
 }
 
 func main() {
@@ -62,7 +67,11 @@ func main() {
 	defer stop()
 	o := &operator{client: client, options: optionsFromEnvironment(), applied: map[string]bool{}}
 	log.Printf("network operator stand-in, %+v", o.options)
-	kube.Run(ctx, client, o.reconcile, policies, macvlans, daemonSets, deploys, namespaces, kube.Nodes, kube.NADs, kube.ConfigMaps)
+	watched := []schema.GroupVersionResource{policies, macvlans, daemonSets, deploys, namespaces, kube.Nodes, kube.NADs, kube.ConfigMaps}
+	if o.options.release >= nodePolicies {
+		watched = append(watched, groups)
+	}
+	kube.Run(ctx, client, o.reconcile, watched...)
 }
 
 func (o *operator) reconcile(ctx context.Context) error {
@@ -72,6 +81,11 @@ func (o *operator) reconcile(ctx context.Context) error {
 	}
 	for i := range list.Items {
 		if err := o.reconcilePolicy(ctx, &list.Items[i]); err != nil {
+			return err
+		}
+	}
+	if o.options.release >= nodePolicies {
+		if err := o.reconcileNodePolicies(ctx); err != nil {
 			return err
 		}
 	}
@@ -117,6 +131,39 @@ func (o *operator) reconcilePolicy(ctx context.Context, policy *kube.Object) err
 	return o.setStatus(ctx, policies, policy, map[string]any{"state": overall, "appliedStates": states})
 }
 
+// reconcileNodePolicies follows none of them where two select one node. Whether the NicClusterPolicy has the same section
+// is looked at by a webhook alone, which is off.
+func (o *operator) reconcileNodePolicies(ctx context.Context) error {
+	list, err := o.client.Resource(groups).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return err
+	}
+	nodes, err := o.client.Resource(kube.Nodes).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return err
+	}
+	reason := overlap(list.Items, nodes.Items)
+	for i := range list.Items {
+		policy := &list.Items[i]
+		if policy.GetDeletionTimestamp() != nil {
+			continue
+		}
+		status := map[string]any{"state": "error", "reason": reason}
+		if reason == "" {
+			state, err := o.reconcileComponent(ctx, policy, devicePlugin)
+			if err != nil {
+				log.Printf("%s %s: %v", devicePlugin.state, policy.GetName(), err)
+				state = "error"
+			}
+			status = map[string]any{"state": state, "appliedStates": []any{map[string]any{"name": devicePlugin.state, "state": state}}}
+		}
+		if err := o.setStatus(ctx, groups, policy, status); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // labelNodes tells the device plugin's DaemonSet where it need not wait for anything. Without a policy too, as the real one.
 func (o *operator) labelNodes(ctx context.Context) error {
 	nodes, err := o.client.Resource(kube.Nodes).List(ctx, metav1.ListOptions{})
@@ -140,8 +187,9 @@ func (o *operator) labelNodes(ctx context.Context) error {
 // reconcileComponent deploys one component, or removes it when the policy no longer names it.
 func (o *operator) reconcileComponent(ctx context.Context, policy *kube.Object, c component) (string, error) {
 	spec, named, _ := unstructured.NestedMap(policy.Object, c.path...)
-	if !named && !o.applied[c.state] {
-		if !o.deployed(ctx, c) {
+	key := c.state + suffix(policy)
+	if !named && !o.applied[key] {
+		if !o.deployed(ctx, c.daemonSet+suffix(policy)) {
 			return "ignore", nil
 		}
 	}
@@ -150,10 +198,10 @@ func (o *operator) reconcileComponent(ctx context.Context, policy *kube.Object, 
 		return "", err
 	}
 	if !named {
-		delete(o.applied, c.state)
+		delete(o.applied, key)
 		return "ignore", o.remove(ctx, objects)
 	}
-	if c.late && !o.applied[c.state] {
+	if c.late && !o.applied[key] {
 		if wait := crdDelay - time.Since(policy.GetCreationTimestamp().Time); wait > 0 {
 			time.Sleep(wait)
 		}
@@ -169,7 +217,7 @@ func (o *operator) reconcileComponent(ctx context.Context, policy *kube.Object, 
 			ready = "notReady"
 		}
 	}
-	o.applied[c.state] = true
+	o.applied[key] = true
 	return ready, nil
 }
 
@@ -186,8 +234,8 @@ func (o *operator) apply(ctx context.Context, obj *kube.Object) (*kube.Object, e
 }
 
 // deployed says whether the component's workload is there, after a restart of the operator.
-func (o *operator) deployed(ctx context.Context, c component) bool {
-	_, err := o.client.Resource(daemonSets).Namespace(o.options.namespace).Get(ctx, c.daemonSet, metav1.GetOptions{})
+func (o *operator) deployed(ctx context.Context, daemonSet string) bool {
+	_, err := o.client.Resource(daemonSets).Namespace(o.options.namespace).Get(ctx, daemonSet, metav1.GetOptions{})
 	return err == nil
 }
 

@@ -13,6 +13,7 @@ import (
 	"ipu.fabric/standins/internal/kube"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
 )
 
 //go:embed manifests
@@ -26,6 +27,9 @@ type component struct {
 	until                      float64 // the first release without it
 }
 
+var devicePlugin = component{state: "state-RDMA-device-plugin", manifest: "rdma-shared-dp", daemonSet: "rdma-shared-dp-ds",
+	path: []string{"spec", "rdmaSharedDevicePlugin"}}
+
 var components = []component{
 	{state: "state-multus-cni", manifest: "multus", daemonSet: "kube-multus-ds",
 		path: []string{"spec", "secondaryNetwork", "multus"}},
@@ -33,8 +37,7 @@ var components = []component{
 		path: []string{"spec", "secondaryNetwork", "cniPlugins"}},
 	{state: "state-whereabouts-cni", manifest: "whereabouts", daemonSet: "whereabouts",
 		path: []string{"spec", "secondaryNetwork", "ipamPlugin"}, until: 25.10},
-	{state: "state-RDMA-device-plugin", manifest: "rdma-shared-dp", daemonSet: "rdma-shared-dp-ds",
-		path: []string{"spec", "rdmaSharedDevicePlugin"}},
+	devicePlugin,
 	{state: "state-nv-ipam-cni", manifest: "nv-ipam", daemonSet: "nv-ipam-node",
 		path: []string{"spec", "nvIpam"}, late: true},
 }
@@ -73,6 +76,8 @@ func fallback(value, otherwise string) string {
 // view is what the manifests' templates see.
 type view struct {
 	Namespace, Image, CNIBin, CNIConfig, Config string
+	Suffix, Owner                               string            // of a NicNodePolicy's objects, and the label ds-owner
+	NodeSelector                                map[string]string // of a NicNodePolicy
 	PullSecrets                                 []map[string]string
 	Affinity, DeploymentAffinity                map[string]any
 	Tolerations, DeploymentTolerations          []any
@@ -110,6 +115,8 @@ func render(c component, policy *kube.Object, spec map[string]any, o options) ([
 		Namespace: o.namespace, CNIBin: o.cniBin, CNIConfig: o.cniConfig,
 		Image:                 fmt.Sprintf("%s/%s:%s", field("repository"), field("image"), field("version")),
 		Config:                field("config"),
+		Suffix:                suffix(policy),
+		Owner:                 owner(policy),
 		PullSecrets:           []map[string]string{},
 		Affinity:              affinity(policy, "nodeAffinity"),
 		DeploymentAffinity:    affinity(policy, "deploymentNodeAffinity"),
@@ -119,6 +126,7 @@ func render(c component, policy *kube.Object, spec map[string]any, o options) ([
 		SkipExcludedBlocks:    o.release >= 26.01,
 	}
 	v.resources, _ = spec["containerResources"].([]any)
+	v.NodeSelector, _, _ = unstructured.NestedStringMap(policy.Object, "spec", "nodeSelector")
 	secrets, _, _ := unstructured.NestedStringSlice(spec, "imagePullSecrets")
 	for _, name := range secrets {
 		v.PullSecrets = append(v.PullSecrets, map[string]string{"name": name})
@@ -127,6 +135,39 @@ func render(c component, policy *kube.Object, spec map[string]any, o options) ([
 		v.RestartOnChange["checksum/config"] = fmt.Sprintf("%x", sha256.Sum256([]byte(v.Config)))
 	}
 	return kube.Render(string(text), v)
+}
+
+// suffix ends the names of a NicNodePolicy's objects.
+func suffix(policy *kube.Object) string {
+	if policy.GetKind() == "NicNodePolicy" {
+		return "-" + policy.GetName()
+	}
+	return ""
+}
+
+// owner is what the label ds-owner says.
+func owner(policy *kube.Object) string {
+	if policy.GetKind() == "NicNodePolicy" {
+		return "nnp-" + policy.GetName()
+	}
+	return policy.GetKind()
+}
+
+// overlap says which node two NicNodePolicies select. It is empty where there is none. An empty selector takes all nodes.
+func overlap(policies, nodes []kube.Object) string {
+	for _, node := range nodes {
+		var names []string
+		for _, policy := range policies {
+			selector, _, _ := unstructured.NestedStringMap(policy.Object, "spec", "nodeSelector")
+			if labels.SelectorFromSet(selector).Matches(labels.Set(node.GetLabels())) {
+				names = append(names, policy.GetName())
+			}
+		}
+		if len(names) > 1 {
+			return fmt.Sprintf("node selector overlap detected: node %q is selected by policies: [%s]", node.GetName(), strings.Join(names, ", "))
+		}
+	}
+	return ""
 }
 
 func affinity(policy *kube.Object, field string) map[string]any {

@@ -120,3 +120,30 @@ func TestParseRelease(t *testing.T) {
 		t.Error("releases do not compare")
 	}
 }
+
+func TestNodePolicies(t *testing.T) {
+	policy := func(name, selector string) kube.Object {
+		return *object(t, "{apiVersion: mellanox.com/v1alpha1, kind: NicNodePolicy, metadata: {name: "+name+"}, spec: {nodeSelector: "+selector+"}}")
+	}
+	nodes := []kube.Object{
+		*object(t, "{apiVersion: v1, kind: Node, metadata: {name: w1, labels: {group: a}}}"),
+		*object(t, "{apiVersion: v1, kind: Node, metadata: {name: w2, labels: {group: b}}}"),
+	}
+	a, b := policy("a", "{group: a}"), policy("b", "{group: b}")
+	if said := overlap([]kube.Object{a, b}, nodes); said != "" {
+		t.Error(said)
+	}
+	want := `node selector overlap detected: node "w1" is selected by policies: [a, all]`
+	if said := overlap([]kube.Object{a, b, policy("all", "{}")}, nodes); said != want {
+		t.Error(said)
+	}
+	objects, err := render(devicePlugin, &a, map[string]any{"repository": "r", "image": "i", "version": "v", "config": "{}"}, options{namespace: "n", release: 26.07})
+	if err != nil {
+		t.Fatal(err)
+	}
+	selector, _, _ := unstructured.NestedStringMap(objects[1].Object, "spec", "template", "spec", "nodeSelector")
+	if objects[0].GetName() != "rdma-devices-a" || objects[1].GetName() != "rdma-shared-dp-ds-a" || selector["group"] != "a" ||
+		objects[1].GetLabels()["ds-owner"] != "nnp-a" {
+		t.Errorf("%v %v", objects, selector)
+	}
+}

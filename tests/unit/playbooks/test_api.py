@@ -30,6 +30,8 @@ def answers(ca=OURS):
         "version": "1.36.3",
         "ca": ca,
         "policy_ipam": "",
+        "device_plugin": "",
+        "node_policies": [],
         "policy_in_chart": False,
         "gpu": no("operators", "pods", "drivers", "labelled"),
         "mpi": {"ours": False, "jobs": []},

@@ -22,6 +22,8 @@ CLUSTER: Data = {
     "present": True, "version": "1.36.3", "ca": "", "nodes": [], "nfd": [], "multus": [], "api_groups": [],
     "nv_ipam": [],
     "whereabouts": [], "whereabouts_networks": [], "network_operators": [], "own": [], "policy_ipam": "",
+    "device_plugin": "",
+    "node_policies": [],
     "policy_in_chart": False,
 }  # fmt: skip
 IPU: Data = {

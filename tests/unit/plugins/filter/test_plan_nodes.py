@@ -20,10 +20,12 @@ def test_plan_nodes():
                 {"host": "v", "address": "10.5.0.20", "port": 8090, "label": "k=a", "serves": ["w1.site", "cp"]}
             ]
         },
+        "nic_groups": [{"name": "fabric-0", "hosts": ["w1.site"], "resources": []}],
         "sources": [{"name": "chart gpu-operator v26.7.1", "sha256": "1f"}, {"name": "Helm", "sha256": "2e"}],
     }
     assert plan_nodes(plan) == {
         "rdma": ["w1"],
+        "nic_groups": [{"name": "fabric-0", "hosts": ["w1.site"], "resources": [], "nodes": ["w1"]}],
         "taints": {},
         "addresses": {"w1": ["10.0.0.1", "fd00::1"], "w2": ["10.0.0.2"], "cp": ["10.0.0.3"]},
         "vipu_controllers": [{"host": "10.5.0.20", "port": 8090, "label": "k=a", "nodes": ["w1", "cp"]}],

@@ -10,6 +10,7 @@ import yaml
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
 from ansible_collections.ipu.fabric.plugins.module_utils._component import network_operator
 from ansible_collections.ipu.fabric.plugins.module_utils._component.network_operator import (
+    GROUP_LABEL,
     NIC_LABEL,
     OperatorWish,
     Seen,
@@ -31,6 +32,55 @@ ENDS = "2026-12-01T00:00:00Z"
 
 def wish(seen: t.Any = None, **settings: t.Any) -> OperatorWish:
     return decide(defaults("network_operator", **settings), Seen(**{"present": True, **(seen or {})}))
+
+
+GROUPS = [
+    {"name": "fabric-a", "nodes": ["w1"], "resources": [{"resourceName": "a", "selectors": {"ifNames": ["ens1"]}}]},
+    {"name": "fabric-b", "nodes": ["w2"], "resources": [{"resourceName": "a", "selectors": {"ifNames": ["ens2"]}}]},
+]
+GROUPED = {"nic_groups": GROUPS, "rdma_nodes": ["w1", "w2"], "rdma_resources": GROUPS[0]["resources"]}
+
+
+def test_a_node_policy_for_each_group() -> None:
+    found = wish({"node_policies": ["fabric-a", "fabric-old"], "device_plugin": "node"}, **GROUPED)
+    cluster, *nodes = found.objects
+    assert "rdmaSharedDevicePlugin" not in cluster["spec"]
+    assert [each["metadata"]["name"] for each in nodes] == ["fabric-a", "fabric-b"]
+    for each, group, nic in zip(nodes, GROUPS, ("ens1", "ens2")):
+        assert each["spec"]["nodeSelector"] == {GROUP_LABEL: group["name"]}
+        assert json.loads(each["spec"]["rdmaSharedDevicePlugin"]["config"])["configList"][0]["selectors"] == {
+            "ifNames": [nic]
+        }
+        assert each["spec"]["tolerations"] == cluster["spec"]["tolerations"]
+    assert [each["labels"][GROUP_LABEL] for each in found.labels] == ["fabric-a", "fabric-b"]
+    assert [each["name"] for each in found.ready if each["kind"] == "NicNodePolicy"] == ["fabric-a", "fabric-b"]
+    assert names(found.gone) == {"fabric-old"}
+    assert found.plugin_pods == "app in (rdma-shared-dp, rdma-shared-dp-fabric-a, rdma-shared-dp-fabric-b)"
+    back = wish({"node_policies": ["fabric-a"], "device_plugin": "node"}, **{**GROUPED, "nic_groups": []})
+    assert "rdmaSharedDevicePlugin" in back.objects[0]["spec"]
+    assert len(back.objects) == 1
+    assert names(back.gone) == {"fabric-a"}
+    assert [each["labels"][GROUP_LABEL] for each in back.labels] == [None, None]
+
+
+@pytest.mark.parametrize(
+    ("seen", "settings", "said"),
+    [
+        ({"device_plugin": "cluster"}, GROUPED, ""),
+        ({"device_plugin": "cluster", "pods": ["jobs/train"]}, GROUPED, "cluster to node.*jobs/train"),
+        ({"device_plugin": "node", "other_pods": ["jobs/train"]}, {}, "node to cluster.*jobs/train"),
+        ({"device_plugin": "cluster", "pods": ["jobs/train"]}, {**GROUPED, "allow_move": True}, ""),
+        ({"device_plugin": "node", "pods": ["jobs/train"]}, GROUPED, ""),
+        ({"pods": ["jobs/train"]}, GROUPED, ""),
+        ({"version": "1.34.0"}, {**GROUPED, "version": "26.1.2"}, "26.1.2 has no NicNodePolicy"),
+    ],
+)
+def test_moves_of_the_device_plugin(seen: t.Any, settings: t.Any, said: str) -> None:
+    if not said:
+        wish(seen, **settings)
+        return
+    with pytest.raises(FabricError, match=f"(?s){said}"):
+        wish(seen, **settings)
 
 
 def removal(**seen: t.Any) -> OperatorWish:

@@ -167,6 +167,21 @@ def test_nics_of_dra(host):
     ]
 
 
+def test_policies_of_the_network_operator(host):
+    root, answer = host
+    assert "nic_policies" not in cluster.read_cluster(str(root))
+    ours = {"name": "nic-cluster-policy", "managedFields": [{"manager": "ipu.fabric", "operation": "Apply"}]}
+    theirs = {"name": "gpu", "managedFields": [{"manager": "kubectl-create", "operation": "Update"}]}
+    path = "/apis/mellanox.com/v1alpha1"
+    answer(f"{path}/nicclusterpolicies", {"items": [{"metadata": ours, "spec": {"nvIpam": {"image": "a"}}}]})
+    spec = {"nodeSelector": {"gpu": "yes"}, "rdmaSharedDevicePlugin": {"image": "a"}}
+    answer(f"{path}/nicnodepolicies", {"items": [{"metadata": theirs, "spec": spec}]})
+    assert [tuple(each.values()) for each in cluster.read_cluster(str(root))["nic_policies"]] == [
+        ("NicClusterPolicy", "nic-cluster-policy", [], {}, True),
+        ("NicNodePolicy", "gpu", ["rdmaSharedDevicePlugin"], {"gpu": "yes"}, False),
+    ]
+
+
 def test_the_blocks_of_nv_ipam(host):
     root, answer = host
     spec = {"subnet": "10.5.0.0/24", "perNodeBlockSize": 8}

@@ -189,6 +189,23 @@ def test_an_operator_without_helm_is_somebody_elses() -> None:
     assert cluster_info.read_cluster(cluster)["own"] == []
 
 
+@pytest.mark.parametrize(
+    ("cluster", "nodes", "has"),
+    [
+        ({"rdmaSharedDevicePlugin": {"image": "a"}}, [], "cluster"),
+        ({"nvIpam": {"image": "a"}}, [{"rdmaSharedDevicePlugin": {"image": "a"}}], "node"),
+        ({"nvIpam": {"image": "a"}}, [{"ofedDriver": {"image": "a"}}], ""),
+        (None, [], ""),
+    ],
+)
+def test_which_policy_has_the_device_plugin(cluster: t.Any, nodes: t.Any, has: str) -> None:
+    managed = {"managedFields": [{"manager": "ipu.fabric", "operation": "Apply"}]}
+    policy = cluster and {"metadata": managed, "spec": cluster}
+    assert cluster_info.device_plugin(policy, [{"metadata": managed, "spec": spec} for spec in nodes]) == has
+    if policy:
+        assert cluster_info.device_plugin({**policy, "metadata": {}}, []) == ""
+
+
 @pytest.mark.parametrize(("managers", "own"), [(OURS, ["ns/whereabouts"]), ([], [])])
 def test_what_the_policy_has_installed_is_whose_the_policy_is(managers: t.Any, own: t.List[str]) -> None:
     plugin = daemonset("whereabouts", "ghcr.io/k8snetworkplumbingwg/whereabouts:v0.9.2")

@@ -5,7 +5,10 @@ import types
 
 import pytest
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
-from ansible_collections.ipu.fabric.plugins.module_utils._component.network_operator import nic_cluster_policy
+from ansible_collections.ipu.fabric.plugins.module_utils._component.network_operator import (
+    nic_cluster_policy,
+    nic_node_policy,
+)
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.drift import drift_of
 from ansible_collections.ipu.fabric.plugins.module_utils._network import rendered
 from ansible_collections.ipu.fabric.tests.unit.fixtures.components import defaults
@@ -21,12 +24,18 @@ OWNER = [{"kind": "NicClusterPolicy", "uid": "p1"}]
 class Operator:
     """A cluster with the operator of a release."""
 
-    def __init__(self, managers=("ipu.fabric",), works=True):
-        policy = nic_cluster_policy(defaults("network_operator", rdma_resources=RESOURCES))
+    def __init__(self, managers=("ipu.fabric",), works=True, groups=()):
+        settings = defaults("network_operator", rdma_resources=RESOURCES, nic_groups=groups)
+        policy, node_policies = nic_cluster_policy(settings), [nic_node_policy(settings, group) for group in groups]
         managed = [{"manager": name, "operation": "Apply"} for name in managers]
-        policy["metadata"].update(uid="p1", managedFields=managed)
+        for each in (policy, *node_policies):
+            each["metadata"].update(uid="p1", managedFields=managed)
         self.works, self.patched, self.wanted, self.started = True, [], {}, []
-        for each in rendered.rendered_objects(policy["spec"], NAMESPACE):
+        self.node_policy = next(iter(node_policies), None)
+        found = rendered.rendered_objects(policy["spec"], NAMESPACE)
+        if self.node_policy:
+            found += rendered.rendered_objects(self.node_policy["spec"], NAMESPACE, "-fabric-0")
+        for each in found:
             container = {"name": "main", "image": each.wanted}
             spec = {"template": {"spec": {"containers": [container]}}}
             body = {"data": {"config.json": each.wanted}} if each.kind == "ConfigMap" else {"spec": spec}
@@ -47,6 +56,8 @@ class Operator:
         return copy.deepcopy(self.objects.get(path))
 
     def items(self, path, **query):
+        if path == rendered.NODE_POLICIES:
+            return [self.node_policy] if self.node_policy else []
         assert (path, query) == (f"/api/v1/namespaces/{NAMESPACE}/pods", {"labelSelector": "app=rdma-shared-dp"})
         return [{"status": {"startTime": time} if time else {}} for time in self.started]
 
@@ -82,6 +93,17 @@ def test_what_was_edited_is_named_and_rendered_again(monkeypatch):
     assert run(monkeypatch, cluster) == found
     assert cluster.patched == [MULTUS, CONFIG]
     assert not run(monkeypatch, cluster)["changed"]
+
+
+def test_what_a_node_policy_has_rendered(monkeypatch):
+    monkeypatch.setattr("time.sleep", lambda _seconds: None)
+    cluster = Operator(groups=[{"name": "fabric-0", "nodes": ["w1"], "resources": RESOURCES}])
+    assert CONFIG not in cluster.objects
+    assert not run(monkeypatch, cluster)["configs"]
+    cluster.objects[f"{CONFIG}-fabric-0"]["data"]["config.json"] = "{}"
+    found = run(monkeypatch, cluster)
+    assert (found["objects"], found["configs"]) == ([f"ConfigMap {NAMESPACE}/rdma-devices-fabric-0"], True)
+    assert cluster.patched == [f"{CONFIG}-fabric-0"]
 
 
 @pytest.mark.parametrize("case", ["no policy of ours", "not the policy's", "no note"])

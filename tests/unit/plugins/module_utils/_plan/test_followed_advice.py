@@ -131,6 +131,14 @@ CRI_DOCKERD = {"cri_dockerd": DOCKERD}
 HELM = "https://get.helm.sh/helm-v{}-linux-amd64.tar.gz"
 UNKNOWN_DIGEST = {"cri_dockerd": {**DOCKERD, "version": "0.3.1"}}
 VIP = {"address": "10.88.0.51", "held": False, "answered": "", "mac": "", "gateways": [], "foreign_keepalived": False}
+OPERATOR_26_1 = {"network_operator_version": "26.1.2", "kubernetes_version": "1.35.4"}
+OTHER_POLICY = {
+    "kind": "NicNodePolicy",
+    "name": "gpu",
+    "sections": ["rdmaSharedDevicePlugin"],
+    "node_selector": {},
+    "ours": False,
+}
 RAILS = [{"name": "one"}, {"name": "two"}]
 OFFERS = {"w1/host/sources": [{**DEAD, "lacks": "kubelet", "offers": ["1.36.3"]}]}
 # A fault, and the check whose sentence has settings: each of them cures it.
@@ -190,6 +198,7 @@ PRINTED: t.List[t.Tuple[str, t.Union[str, Fault]]] = [
     ("ntp-setup", "another service than chrony sets the clock"),
     ("ofed", Fault(settings={"stack": "spiderpool", "ofed": {"version": "25.10"}})),
     ("rdma-modules", "the kernel makes no issm* for RoCE, and an old device plugin demands it"),
+    ("nic-policy", Fault(settings={"nic_policy": "node", **OPERATOR_26_1})),
     ("rdma-resource", Fault(settings={"networks": [{"name": "rdma-net", "rdma_hca_max": 2}]})),
     ("rdma-resource", "the GID table of a NIC is too small for the pods of a host"),
     ("on-master", "nodes have their addresses in the subnet of the fabric"),
@@ -583,6 +592,11 @@ DONE: t.List[t.Tuple[str, t.Union[str, Fault], Done]] = [
         "neighbours",
         "the kernel keeps fewer neighbours than the pods of all rails have",
         Done("Set net.ipv4.neigh.default.gc_thresh3 to 16", {"w1/host/obstacles/neighbours": 16}),
+    ),
+    (
+        "nic-policy",
+        Fault(hosts={"cp1/host/cluster": sites.running(nic_policies=[OTHER_POLICY])}),
+        Done("Remove rdmaSharedDevicePlugin from gpu", {"cp1/host/cluster": sites.running()}),
     ),
     (
         "network-manager",

@@ -343,7 +343,11 @@ def test_names_that_mean_different_rails_on_different_hosts(hosts):
     for name, number, netdev in (("w1", 12, "ens2"), ("w2", 13, "ens1")):
         hosts[name]["rdma"]["links"].append(link(netdev, f"10.6.0.{number}"))
     networks = [{"name": f"rail-{rail}", "select": {"subnet": f"10.{rail}.0.0/24"}} for rail in (5, 6)]
-    planned = plan(hosts, networks=networks)
+    groups = plan(hosts, networks=networks)
+    assert groups["findings"] == []
+    named = [[resource["selectors"]["ifNames"] for resource in each["resources"]] for each in groups["nic_groups"]]
+    assert named == [[["ens1"], ["ens2"]], [["ens2"], ["ens1"]]]
+    planned = plan(hosts, networks=networks, nic_policy="cluster")
     assert errors(planned) == {}
     assert [network["master"] for network in planned["networks"]] == ["rail-5", "rail-6"]
     found = [(item["hosts"], item["seen"]) for item in planned["findings"] if item["check"] == "rdma-resource"]

@@ -1,0 +1,36 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The policies of the network operator, and which of them has what both kinds may have."""
+
+from __future__ import annotations
+
+import typing as t
+
+from .._common.helm_record import Object
+from .._common.manager import MANAGER
+from .._model.observation import NicPolicy
+
+KINDS = {
+    "NicClusterPolicy": "/apis/mellanox.com/v1alpha1/nicclusterpolicies",
+    "NicNodePolicy": "/apis/mellanox.com/v1alpha1/nicnodepolicies",
+}
+SHARED = ("ofedDriver", "rdmaSharedDevicePlugin", "sriovDevicePlugin")  # sections of either kind, never of both
+
+Ask = t.Callable[[str], Object]  # an object of the API, empty where it has none
+
+
+def read_nic_policies(asks: Ask) -> t.List[NicPolicy]:
+    """Those of the cluster."""
+    return [_policy(kind, each) for kind, path in KINDS.items() for each in asks(path).get("items", [])]
+
+
+def _policy(kind: str, policy: Object) -> NicPolicy:
+    spec, fields = policy.get("spec", {}), policy["metadata"].get("managedFields", [])
+    return {
+        "kind": kind,
+        "name": policy["metadata"]["name"],
+        "sections": [section for section in SHARED if spec.get(section)],
+        "node_selector": dict(spec.get("nodeSelector") or {}),
+        "ours": any(each.get("manager") == MANAGER and each.get("operation") == "Apply" for each in fields),
+    }

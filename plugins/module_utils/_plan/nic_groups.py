@@ -1,0 +1,132 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Which hosts the RDMA device plugin serves by one policy: all by the NicClusterPolicy, or each group by its own.
+
+The device plugin finds NICs by name. A NicClusterPolicy has one list of names for all nodes, so a name that is another
+NIC on some hosts is offered there too. A NicNodePolicy has the names of its own nodes only.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import typing as t
+
+from .._common.findings import Findings
+from .._common.text import shorten_list
+from .._model.observation import NicPolicy
+from .._model.plan import NicGroup, RdmaResource, Releases
+from .host_links import NAMES, NetworkLinks
+from .running_cluster import Running
+
+AUTO, CLUSTER, NODE = "auto", "cluster", "node"  # fabric_nic_policy
+SECTION = "rdmaSharedDevicePlugin"
+
+
+def plan_nic_groups(
+    wanted: str,
+    running: t.Optional[Running],
+    chosen: t.Sequence[NetworkLinks],
+    resources: t.Sequence[RdmaResource],
+    releases: Releases,
+    findings: Findings,
+) -> t.List[NicGroup]:
+    """Empty where the NicClusterPolicy has the plugin: nothing is grouped then."""
+    if releases["stack"] != "network_operator" or not resources:
+        return []
+    able = releases["features"].get("node_policies", False)
+    if wanted == NODE and not able:
+        findings.error(
+            "nic-policy",
+            [],
+            f"Network operator {releases['network_operator']} has no NicNodePolicy.",
+            "fabric_nic_policy is node",
+            "Set fabric_nic_policy to cluster, or take network operator 26.4 or later.",
+        )
+        return []
+    groups = _groups(chosen, resources)
+    policies = [each for each in _seen(running) if SECTION in each["sections"]]
+    grouped = able and wanted != CLUSTER and (wanted == NODE or _prefers_groups(policies, groups))
+    _check_others(policies, grouped, findings)
+    _check_move(policies, grouped, findings)
+    return groups if grouped else []
+
+
+def _seen(running: t.Optional[Running]) -> t.Sequence[NicPolicy]:
+    return running.facts.get("nic_policies", []) if running else []
+
+
+def _prefers_groups(policies: t.Sequence[NicPolicy], groups: t.Sequence[NicGroup]) -> bool:
+    """A cluster keeps what it has, since a move takes the resources from all nodes for a while."""
+    kinds = {each["kind"] for each in policies if each["ours"]}
+    return "NicNodePolicy" in kinds if kinds else len(groups) > 1
+
+
+def _groups(chosen: t.Sequence[NetworkLinks], resources: t.Sequence[RdmaResource]) -> t.List[NicGroup]:
+    """Hosts whose resources have NICs of the same names, in the order of their names."""
+    netdevs: t.Dict[str, t.Dict[str, t.Set[str]]] = {}  # by host and resource
+    for one in chosen:
+        for host, link in one.links.items():
+            if link.nic["device"]:
+                own = netdevs.setdefault(host, {}).setdefault(one.network.rdma_resource, set())
+                own.update(link.nic["rdma_netdevs"])
+    groups: t.Dict[str, NicGroup] = {}
+    for host in sorted(netdevs):
+        found = [_own(resource, netdevs[host]) for resource in resources]
+        own_resources = [resource for resource in found if resource]
+        text = json.dumps(own_resources, sort_keys=True)
+        # Not a number: the nodes of another group would change with each host that comes or goes.
+        name = f"fabric-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
+        groups.setdefault(text, {"name": name, "hosts": [], "resources": own_resources})["hosts"].append(host)
+    return list(groups.values())
+
+
+def _own(resource: RdmaResource, netdevs: t.Mapping[str, t.Set[str]]) -> t.Optional[RdmaResource]:
+    """A resource as a host has it; None where it has no NIC of it."""
+    own = netdevs.get(f"{resource['resourcePrefix']}/{resource['resourceName']}")
+    if not own or "drivers" in resource["selectors"]:
+        return resource if own else None
+    return {**resource, "selectors": {"ifNames": sorted(own)}}
+
+
+def _check_others(policies: t.Sequence[NicPolicy], grouped: bool, findings: Findings) -> None:
+    """The operator does not keep them apart unless its webhook is on: two plugins take one socket from each other."""
+    others = [each for each in policies if not each["ours"]]
+    for kind in ("NicNodePolicy", "NicClusterPolicy"):
+        names = [each["name"] for each in others if each["kind"] == kind]
+        if not names or (kind == "NicClusterPolicy" and not grouped):
+            continue
+        listed = shorten_list(names, NAMES)
+        apart = grouped and kind == "NicNodePolicy" and all(each["node_selector"] for each in others)
+        (findings.warning if apart else findings.error)(
+            "nic-policy",
+            [],
+            "A node gets the RDMA device plugin from one policy only.",
+            f"{kind} {listed} of somebody else has {SECTION}"
+            + (f", for nodes with {_labels(others)}" if apart else ""),
+            "Keep these labels off the hosts of the inventory: where two NicNodePolicies select a node, the operator"
+            " follows none."
+            if apart
+            else f"Remove {SECTION} from {listed}, or delete it; it is not this collection's.",
+        )
+
+
+def _labels(policies: t.Sequence[NicPolicy]) -> str:
+    labels = {f"{key}={value}" for each in policies for key, value in each["node_selector"].items()}
+    return shorten_list(sorted(labels), NAMES)
+
+
+def _check_move(policies: t.Sequence[NicPolicy], grouped: bool, findings: Findings) -> None:
+    """From one kind to the other the section leaves before it comes, on all nodes at once."""
+    kinds = {each["kind"] for each in policies if each["ours"]}
+    target = "NicNodePolicy" if grouped else "NicClusterPolicy"
+    if kinds and target not in kinds:
+        findings.warning(
+            "nic-policy",
+            [],
+            f"The RDMA device plugin moves from the {' and '.join(sorted(kinds))} to the {target}.",
+            "on all nodes the RDMA resources are 0 until its new pods run, a minute or so",
+            "Nothing, if no job starts meanwhile: pods that run keep their NICs, new ones wait. site refuses it while"
+            " pods have the resources, unless fabric_allow has nic-policy.",
+        )
