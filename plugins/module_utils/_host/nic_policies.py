@@ -1,5 +1,4 @@
 # Copyright (c) 2026, ipu.fabric contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The policies of the network operator, and which of them has what both kinds may have."""
 

@@ -7,7 +7,8 @@ from __future__ import annotations
 import typing as t
 
 from .._common.helm_record import RENDER_LABEL
-from .client import MANAGER, Cluster, describe
+from .._common.manager import MANAGER
+from .client import Cluster, describe
 from .helm_storage import read_releases
 from .query import Object, query, quoted
 

@@ -1,5 +1,4 @@
 # Copyright (c) 2026, ipu.fabric contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Which hosts the RDMA device plugin serves by one policy: all by the NicClusterPolicy, or each group by its own.
 

@@ -13,8 +13,9 @@ from multiprocessing.pool import ThreadPool
 from ansible.module_utils.basic import AnsibleModule
 
 from .._common.admission import CONDITION, PROVER_STEP, RECORD, TAINT
+from .._common.manager import MANAGER
 from .._common.result import FabricError, outcome
-from .._kube.client import MANAGER, STRATEGIC, ApiError, Cluster, connect, refusal
+from .._kube.client import STRATEGIC, ApiError, Cluster, connect, refusal
 from .._kube.node_labels import NODES, patch_node
 from .._kube.query import Object, query, quoted
 from .._kube.rights import TO_MARK, require_rights

@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import pytest
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import MANAGER
+from ansible_collections.ipu.fabric.plugins.module_utils._common.manager import MANAGER
 from ansible_collections.ipu.fabric.plugins.module_utils._verify.catalog import CHECK_TYPES
 from ansible_collections.ipu.fabric.tests.e2e.bed import KUBECTL, Bed, Result
 from ansible_collections.ipu.fabric.tests.e2e.fabric import test_faults as faults

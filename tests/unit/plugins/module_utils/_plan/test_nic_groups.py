@@ -1,6 +1,3 @@
-# Copyright (c) 2026, ipu.fabric contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-# SPDX-License-Identifier: GPL-3.0-or-later
 """Hosts in groups by their NICs, and which policy of the network operator has the device plugin."""
 
 from __future__ import annotations
