@@ -198,12 +198,12 @@ class Bed:
         print(result.text if result.code else result.tail(8))
         return result
 
-    def play_until(self, playbook: str, moment: Callable[[str], bool], limit: float = 600) -> str:
+    def play_until(self, playbook: str, moment: Callable[[str], bool], limit: float = 600, **variables: Any) -> str:
         """Start a playbook and SIGKILL its process group as soon as `moment` is true of its output so far."""
         log, self.hosts = self.artifacts / "killed.log", "used"
         with log.open("w") as output:
             process = subprocess.Popen(
-                self.command(playbook),
+                self.command(playbook, **variables),
                 cwd=self.artifacts,
                 env=os.environ | {"ANSIBLE_NOCOLOR": "1", "ANSIBLE_COLLECTIONS_PATH": str(ROOT / ".cache/collections")},
                 stdin=subprocess.DEVNULL,
