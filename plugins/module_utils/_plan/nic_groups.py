@@ -58,7 +58,7 @@ def _seen(running: t.Optional[Running]) -> t.Sequence[NicPolicy]:
 
 def _prefers_groups(policies: t.Sequence[NicPolicy], groups: t.Sequence[NicGroup]) -> bool:
     """A cluster keeps what it has, since a move takes the resources from all nodes for a while."""
-    kinds = {each["kind"] for each in policies if each["ours"]}
+    kinds = {each["kind"] for each in policies if each["ours"] or each["kind"] == "NicClusterPolicy"}
     return "NicNodePolicy" in kinds if kinds else len(groups) > 1
 
 

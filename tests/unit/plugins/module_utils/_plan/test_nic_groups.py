@@ -56,6 +56,7 @@ def test_groups_of_hosts_that_differ() -> None:
         ({"network_operator_version": "26.1.2", "kubernetes_version": "1.35.4"}, [], False),
         ({"stack": "spiderpool"}, [], False),
         ({}, [policy()], False),  # a cluster keeps what it has
+        ({}, [policy(ours=False)], False),  # by whomever
         ({}, [policy("NicNodePolicy")], True),
         ({"nic_policy": "node"}, [policy()], True),
         ({"nic_policy": "cluster"}, [policy("NicNodePolicy")], False),
