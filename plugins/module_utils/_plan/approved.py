@@ -71,7 +71,7 @@ def decisions(plan: Content) -> t.Dict[str, object]:
 
 
 def decided_of(host: object) -> object:
-    """A host without what was only seen of it: GPUs, and of its NICs GUID, firmware, the driver's version and their state."""
+    """A host without what was only seen of it: GPUs, and of its NICs GUID, firmware, driver version and state."""
     kept = without(host, "gpus")
     links = kept.get("links") if isinstance(kept, dict) else None
     if not isinstance(kept, dict) or not isinstance(links, dict):
