@@ -41,6 +41,7 @@ from ..module_utils._plan.record import (
 )
 from ..module_utils._plan.recording import Recording, recorded
 from ..module_utils._plan.report import as_text, drift_text, files_text, limit_text, next_steps
+from ..module_utils._verify.catalog import PROVED
 from ..modules import fabric_plan
 from ..plugin_utils._artifacts import plan_text, read_file, write_files
 from ..plugin_utils._bundle import see_bundle
@@ -65,7 +66,7 @@ NOT_TAKEN = {
     "questions",
     "download_proxy",
 }
-PLAN, APPLIED, REPORT = "plan.json", "applied.json", "report.html"
+PLAN, APPLIED, REPORT, REPORT_JSON = "plan.json", "applied.json", "report.html", "report.json"
 
 
 def resolve_vipu(entries: t.Sequence[object]) -> t.Dict[str, str]:
@@ -212,6 +213,14 @@ def keep_derived(plan: Plan, folder: str, check_mode: bool) -> t.Dict[str, t.Any
     return {"changed": False, "plan": planned, "text": as_text(planned)}
 
 
+def was_proved(folder: str) -> bool:
+    """Whether the last proof in this folder has passed."""
+    try:
+        return bool(folder) and json.loads(read_file(os.path.join(folder, REPORT_JSON)))["outcome"] == PROVED
+    except (ValueError, TypeError, KeyError):  # none, or no report
+        return False
+
+
 def keep_applied(
     plan: Plan, cluster: t.Mapping[str, str], options: t.Dict[str, t.Any], check_mode: bool
 ) -> t.Dict[str, t.Any]:
@@ -225,7 +234,8 @@ def keep_applied(
     examples = os.path.relpath(path, here) if here and path.startswith(f"{here}/") else path
     report = os.path.join(folder, REPORT) if folder else ""
     image = cluster.get("image") or role_options("verify")["verify_image"]["default"]
-    steps = next_steps(applied, cluster["kubeconfig"], cluster["host"], examples, usual, image, report)
+    proved = was_proved(folder)
+    steps = next_steps(applied, cluster["kubeconfig"], cluster["host"], examples, usual, image, report, proved)
     return {"changed": False, "plan": applied, "text": "\n".join(steps)}
 
 

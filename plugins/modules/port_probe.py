@@ -204,7 +204,7 @@ lacking:
       type: str
   sample:
     - image: quay.io/calico/node:v3.32.1
-      seen: "quay.io: [Errno -2] Name or service not known"
+      seen: "quay.io: DNS: Name or service not known"
 """
 
 import typing as t

@@ -175,7 +175,7 @@ def observations(
             hint = misspelt(variables[host]) if result.get("unreachable") else ""
             if hint and collected[host]["errors"]:
                 error = collected[host]["errors"][-1]
-                error["next_step"] = f"{hint} Otherwise: {error['next_step']}"
+                error["next_step"] = f"{hint} If that is not it: {error['next_step']}"
     arrived = time.time()
     for observation in collected.values():
         clock = observation.get("host", {}).get("time")

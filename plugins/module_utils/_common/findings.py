@@ -216,7 +216,7 @@ class Findings:
     ) -> None:
         """allowed: how it may be allowed, where that is more than to pass over the check."""
         if check in self._allow:
-            self._add("warning", check, hosts, what, seen, f"Allowed. Otherwise: {next_step}")
+            self._add("warning", check, hosts, what, seen, f"Allowed, so it does not stop the run. {next_step}")
             return
         offered = check in ALLOWABLE and "fabric_allow" not in next_step
         hint = allowed or (f"Or allow it with fabric_allow: [{check}]." if offered else "")

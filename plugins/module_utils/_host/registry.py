@@ -8,6 +8,9 @@ Source of the requests: OCI Distribution Specification 1.1, "Checking if content
 
 from __future__ import annotations
 
+import http.client
+import socket
+import ssl
 import typing as t
 import urllib.error
 from concurrent.futures import ThreadPoolExecutor
@@ -67,6 +70,21 @@ def manifest_url(mirror: str, image: str) -> str:
     return f"{mirror.rstrip('/')}/v2/{name.repository}/manifests/{name.reference}?ns={name.registry}"
 
 
+def describe(error: BaseException, seconds: float) -> str:
+    """Why there was no answer within that time, as a person calls it."""
+    reason = getattr(error, "reason", None)
+    cause = reason if isinstance(reason, BaseException) else error
+    if isinstance(cause, socket.gaierror):
+        return f"DNS: {cause.strerror or cause}"
+    if isinstance(cause, ssl.SSLError):
+        return f"TLS: {getattr(cause, 'verify_message', '') or cause.reason or cause}"
+    if isinstance(cause, (socket.timeout, TimeoutError)):
+        return f"no answer within {seconds:g} s"
+    if isinstance(cause, http.client.HTTPException):
+        return "what answers there does not speak HTTP"
+    return (getattr(cause, "strerror", None) or str(reason or cause)).lower()
+
+
 def ask(url: str, login: Login, timeout: float) -> t.Tuple[t.Optional[int], str]:
     """HTTP status of an answer, or None and why there was none."""
     try:
@@ -84,7 +102,7 @@ def ask(url: str, login: Login, timeout: float) -> t.Tuple[t.Optional[int], str]
     except urllib.error.HTTPError as error:
         return error.code, ""
     except Exception as error:  # open_url raises whatever its transport does
-        return None, str(getattr(error, "reason", error))
+        return None, describe(error, timeout)
 
 
 def find_lacking(mirror: str, images: t.Sequence[str], login: Login, timeout: float) -> t.List[Lacking]:

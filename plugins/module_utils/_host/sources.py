@@ -9,8 +9,6 @@ import gzip
 import http.client
 import os
 import re
-import socket
-import ssl
 import threading
 import time
 import typing as t
@@ -23,7 +21,7 @@ from .._common.proxy import proxy_variables
 from .._common.text import scheme_of, shorten_list
 from .._model.sources import SourceProblem, SourceQuestion
 from .apt import satisfies
-from .registry import DOCKER_HUB, DOCKER_HUB_API, KINDS, find_lacking, manifest_url, split_name
+from .registry import DOCKER_HUB, DOCKER_HUB_API, KINDS, describe, find_lacking, manifest_url, split_name
 
 SECONDS = 5  # for an answer
 LIMIT = 12  # seconds for all of them: names are looked up without an end of one's own
@@ -74,21 +72,6 @@ class SilentError(Exception):
         self.status = status
 
 
-def describe(error: BaseException) -> str:
-    """Why there was no answer, as a person calls it."""
-    reason = getattr(error, "reason", None)
-    cause = reason if isinstance(reason, BaseException) else error
-    if isinstance(cause, socket.gaierror):
-        return f"DNS: {cause.strerror or cause}"
-    if isinstance(cause, ssl.SSLError):
-        return f"TLS: {getattr(cause, 'verify_message', '') or cause.reason or cause}"
-    if isinstance(cause, (socket.timeout, TimeoutError)):
-        return f"no answer within {SECONDS} s"
-    if isinstance(cause, http.client.HTTPException):
-        return "what answers there does not speak HTTP"
-    return (getattr(cause, "strerror", None) or str(reason or cause)).lower()
-
-
 def fetch(url: str, method: str = "GET", kinds: str = "*/*") -> http.client.HTTPResponse:
     """The answer to a request. SilentError where there is none, or another one than success."""
     try:
@@ -103,7 +86,7 @@ def fetch(url: str, method: str = "GET", kinds: str = "*/*") -> http.client.HTTP
     except urllib.error.HTTPError as error:
         raise SilentError(f"HTTP {error.code} {error.reason}".strip(), error.code) from error
     except Exception as error:  # open_url raises whatever its transport does
-        raise SilentError(describe(error)) from error
+        raise SilentError(describe(error, SECONDS)) from error
     return answer
 
 
@@ -114,7 +97,7 @@ def read(url: str) -> str:
             content: bytes = answer.read(LARGEST)
         return (gzip.decompress(content) if content[:2] == b"\x1f\x8b" else content).decode("utf-8", "replace")
     except (OSError, EOFError, http.client.HTTPException) as error:
-        raise SilentError(describe(error)) from error
+        raise SilentError(describe(error, SECONDS)) from error
 
 
 def ask_file(question: SourceQuestion) -> Answered:

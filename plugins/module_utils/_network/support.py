@@ -186,5 +186,5 @@ def describe_support(support: t.Sequence[Support]) -> str:
         elif each["state"] != UNKNOWN:
             said.append(f"{each['component']} {each['state']}")
     silent = [each["component"] for each in support if each["state"] == UNKNOWN]
-    told = ", ".join([*said, *([f"unknown for {' and '.join(silent)}"] if silent else [])])
+    told = ", ".join([*said, *([f"unknown for {', '.join(silent)}"] if silent else [])])
     return f"{told}; tables read on {READ}"

@@ -112,13 +112,18 @@ def _nics(links: t.Sequence[Link]) -> t.Sequence[Link]:
     return [link for link in able if link["kind"] != "other" or link["rdma_netdevs"]] or able
 
 
+def _misfit(keys: t.Sequence[str]) -> str:
+    """Which rules of `select` a link does not fit."""
+    return f"not {'in' if keys[0] == 'subnet' else 'of'} the selected {' and '.join(keys)}"
+
+
 def _raise_no_match(
     links: t.Sequence[Link], where: str, misfits: t.Mapping[str, t.Sequence[str]], rules: int
 ) -> t.NoReturn:
     """Links that fit some of the rules come first, with those that they do not fit."""
     close = sorted((link for link in links if len(misfits[link["netdev"]]) < rules), key=inside)
     others = [link for link in _nics(links) if link not in close]
-    seen = [f"{_describe(link)}: not of its {' and '.join(misfits[link['netdev']])}" for link in close]
+    seen = [f"{_describe(link)}: {_misfit(misfits[link['netdev']])}" for link in close]
     seen += map(_describe, others)
     step = "Correct `select` in fabric_networks, or load the NIC's driver: it may rename the device."
     keys = _keys([*close, *others], links)
@@ -218,7 +223,7 @@ def _raise_lone(devices: t.Sequence[RdmaDevice], error: FabricError) -> t.NoRetu
         "The fabric needs a network device with RDMA over Ethernet (RoCE); the host's RDMA devices have none.",
         error.where,
         f"{shorten_list(map(_describe_lone, devices), 4, '; ')}; {error.seen}",
-        f"{' '.join(dict.fromkeys(steps))} Otherwise: {error.next_step}",
+        f"{' '.join(dict.fromkeys(steps))} If that is not what you want: {error.next_step}",
     ) from error
 
 

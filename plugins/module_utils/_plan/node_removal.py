@@ -44,7 +44,7 @@ class RemovalPlan(t.TypedDict):
     through_node: str  # its node
     asks_etcd: bool  # one of the nodes is, or was, a control plane
     table: t.List[str]
-    warnings: t.List[str]
+    notes: t.List[str]  # not `warnings`, which Ansible shows by itself
 
 
 def asked_names(given: t.Union[str, t.Sequence[str], None]) -> t.List[str]:
@@ -219,23 +219,38 @@ def table_row(node: LeavingNode) -> str:
     return f"{node['name']} ({'control plane' if node['control_plane'] else 'worker'}): {', '.join(steps)}{note}"
 
 
-def list_warnings(
-    leaving: t.Sequence[LeavingNode], nodes: t.Mapping[str, ClusterNode], members: t.Sequence[MemberFacts]
+def runs_pods(groups: t.Collection[str]) -> bool:
+    """Whether site has pods run on a control plane."""
+    return "kube_control_plane" in groups and bool({"kube_node", "ipu_node"} & set(groups))
+
+
+def list_notes(
+    leaving: t.Sequence[LeavingNode],
+    nodes: t.Mapping[str, ClusterNode],
+    members: t.Sequence[MemberFacts],
+    observations: Observations,
 ) -> t.List[str]:
-    warnings = []
+    notes = []
     gone = {each["name"] for each in leaving}
     count = len([member for member in members if not any(set(member["addresses"]) & set(e["member"]) for e in leaving)])
     if members and count < len(members) and count % 2 == 0:
-        warnings.append(f"etcd then has {count} members: it survives no more losses than with {count - 1}.")
+        notes.append(f"etcd then has {count} members: it survives no more losses than with {count - 1}.")
     if not any(not node["control_plane"] and name not in gone for name, node in nodes.items()):
-        warnings.append("Only control planes are left then: pods run on those that are in kube_node too.")
+        hosts = {each["host"] for each in leaving}
+        able = [name for name, seen in observations.items() if name not in hosts and runs_pods(seen["groups"])]
+        notes.append(
+            f"Only control planes are left then. Pods run on {', '.join(able)}, in kube_node too."
+            if able
+            else "Only control planes are left then, and none is in kube_node: new pods stay Pending. Add one to"
+            " kube_node and run ipu.fabric.site to have pods run there."
+        )
     for each in leaving:
         if each["groups"]:
-            warnings.append(
+            notes.append(
                 f"Take {each['host']} out of the inventory ({', '.join(each['groups'])}) afterwards: site would join it"
                 " again, and plans addresses for it."
             )
-    return warnings
+    return notes
 
 
 def through_which(
@@ -307,5 +322,5 @@ def plan_removal(
         # Of a node that is not there nothing says whether it had a member.
         "asks_etcd": bool(through) and any(each["control_plane"] or not each["present"] for each in leaving),
         "table": [printable(table_row(each)) for each in leaving],
-        "warnings": [printable(each) for each in list_warnings(leaving, nodes, known)],
+        "notes": [printable(each) for each in list_notes(leaving, nodes, known, observations)],
     }

@@ -36,6 +36,7 @@ WIDTH = 69  # columns: ansible.builtin.debug puts 11 around each line, and a ter
 ROWS = 40  # of hosts: more of them are in the files of the plan only
 NAMES = 8  # of hosts, in one line
 MOVED = 20  # differences from the plan before that a terminal shows
+PRODUCTS = {"calico": "Calico", "cilium": "Cilium"}  # others are written as their names in fabric_cni
 NO_BREAK = "\u00a0"  # a space at which no line of a table ends
 
 
@@ -111,7 +112,7 @@ def _decisions(plan: Plan) -> t.List[t.Tuple[str, str]]:
         (
             "Releases",
             f"Kubernetes {releases['kubernetes']}"
-            + (f", {releases['cni']} {releases['cni_version']}".rstrip() if releases["cni"] != "none" else "")
+            + (f", {product(releases['cni'])} {releases['cni_version']}".rstrip() if releases["cni"] != "none" else "")
             + f", {describe_stack(releases)}"
             + (
                 ""
@@ -137,12 +138,12 @@ def _decisions(plan: Plan) -> t.List[t.Tuple[str, str]]:
     if told or distribution["name"] in ("k3s", "rke2"):
         lines.append(("", "; ".join([f"nodes made by {distribution['name']}", *told])))
     if cluster["running"]:
-        networks = " and ".join(cluster["running"]["pod_networks"]) or "no pod network"
+        networks = " and ".join(map(product, cluster["running"]["pod_networks"])) or "no pod network"
         operators = "".join(
             f", IPU operator {each['version']} ({each['release'] or 'not of helm'} in {each['namespace']})"
             for each in cluster["running"]["ipu_operators"]
         )
-        lines.append(("", f"there already: Kubernetes {cluster['running']['version']}, {networks}{operators}"))
+        lines.append(("", f"existing cluster: Kubernetes {cluster['running']['version']}, {networks}{operators}"))
     if plan["hardening"]:
         lines += _hardening_facts(plan["hardening"])
     admission = plan.get("admission")
@@ -164,6 +165,11 @@ def _decisions(plan: Plan) -> t.List[t.Tuple[str, str]]:
         listed = f"{shorten_list(nics, NAMES)} on {shorten_list(group['hosts'], NAMES)}"
         lines.append(("" if number else "NIC groups", f"NicNodePolicy {group['name']}: {listed}"))
     return lines if plan["networks"] else [*lines, *_host_facts(plan["hosts"])]
+
+
+def product(pod_network: str) -> str:
+    """As its makers write it."""
+    return PRODUCTS.get(pod_network, pod_network)
 
 
 def made_text(made: Made) -> str:
@@ -267,10 +273,12 @@ def since_headline(since: Since) -> str:
     return f"{count(len(since['moved']), 'decision')} {verb} from {what}"
 
 
-def since_lines(since: Since) -> t.List[str]:
-    """What differs from the plan before; nothing where nothing does."""
+def since_lines(since: Since, in_full: bool) -> t.List[str]:
+    """What differs from the plan before, or how much of it; nothing where nothing does."""
     if not since["moved"]:
         return []
+    if not in_full:
+        return ["", *wrap_words(f"Before: {since_headline(since)}: see plan.html", "  ")]
     lines = ["", *wrap_words(f"Before: {since_headline(since)}", "  ")]
     for each in since["moved"][:MOVED]:
         lines += wrap_words(" ".join(filter(None, [f"  {each['mark']}", each["host"], each["thing"]])), "    ")
@@ -319,21 +327,31 @@ def native_job_variables(network: PlannedNetwork, kubeconfig: str, image: str) -
 
 
 def next_steps(
-    plan: Plan, kubeconfig: str, api_host: str, examples: str, usual: bool, image: str, report: str = ""
+    plan: Plan,
+    kubeconfig: str,
+    api_host: str,
+    examples: str,
+    usual: bool,
+    image: str,
+    report: str = "",
+    proved: bool = False,
 ) -> t.List[str]:
     """What to type after site.
 
     kubeconfig: a path on api_host; usual: jobs find it without being told. examples: the path of docs/examples.
-    image: of the proof's pods. report: the path of report.html; empty where none is written.
+    image: of the proof's pods. report: the path of report.html; empty where none is written. proved: an earlier run has
+    proved the fabric, and told how to run a first job.
     """
     local = api_host in ("localhost", "127.0.0.1")
     kubectl = f"kubectl --kubeconfig {shlex.quote(kubeconfig)} get nodes"
     lines = [f"  {kubectl if local else f'ssh {api_host} sudo {kubectl}'}"]
     job, name, told = "", "training.yml", "" if usual else kubeconfig
     given: t.Dict[str, object] = {}
-    if plan["ipu_operator"] and local:
+    if not local or proved:
+        pass
+    elif plan["ipu_operator"]:
         job, given = "IPUJob", job_variables(plan, told)
-    elif plan["networks"] and local:
+    elif plan["networks"]:
         job, name = "job on the network", "native-training.yml"
         given = native_job_variables(plan["networks"][0], told, image)
     if job:
@@ -430,7 +448,7 @@ def as_text(plan: Preflight, title: str = "Plan", known: t.Sequence[Finding] = (
         lines += [row for finding in again for row in wrap_words(known_line(finding), "    ")]
         lines += wrap_words("  fabric_all_findings=true shows these in full, as plan.html does.", "  ")
     since = t.cast("Plan", plan)["since"] if summary else None
-    lines += since_lines(since) if since else []
+    lines += since_lines(since, since["applied"] or bool(plan.get("recorded"))) if since else []
     if summary:
         lines += ["", *wrap_words(summary["line"], "  ")]
     return printable("\n".join(lines)) + "\n"  # names of NICs and addresses are what hosts say

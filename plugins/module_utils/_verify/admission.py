@@ -26,7 +26,7 @@ NEW = "New"  # the reason of a node that no proof has judged
 PLAN_ERROR = "PlanError"  # of a node whose host the plan's errors name, so that no proof was made
 UNOBSERVED = "unobserved"  # the error of the plan that says nothing of the node itself
 LEFT_OPEN = " Left open: "  # before the reason, at the end of a message
-PROVE = "Next: run ipu.fabric.verify, which proves it."
+PROVE = "Next: ipu.fabric.verify proves it, as site does."
 # Reasons for Unknown, by what of a node differs from when it was proved; the first counts.
 PARTS = {
     "machine": ("Reinstalled", "Installed again, or another machine,"),

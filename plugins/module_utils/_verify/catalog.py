@@ -188,7 +188,7 @@ CHECK_TYPES: t.Dict[str, CheckType] = {
     "ping": CheckType(
         "Pods reach each other",
         "network",
-        "Both masters must be on one layer 2 network whose switch allows several MAC addresses a port.",
+        "Both masters must be on one layer 2 network whose switch allows several MAC addresses per port.",
     ),
     "full_size": CheckType(
         "Full-size packets pass",
@@ -197,7 +197,7 @@ CHECK_TYPES: t.Dict[str, CheckType] = {
         " playbook ipu.fabric.fabric.",
     ),
     "rail_isolation": CheckType(
-        "Rails are apart, or not",
+        "Rail isolation",
         "network",
         "Compare VLANs and routes of the switches with the site's design; a cable may be in a port of another rail. If"
         " the design differs, set fabric_rail_isolation.",

@@ -14,7 +14,7 @@ from .._ipam.planned_ranges import address_fault, planned_ranges
 from .._kube.multus import macvlan_part
 from .._model.checks import Check, Expect, Place
 from .._model.observation import ADVERTISED
-from .._model.plan import Plan, PlannedNetwork
+from .._model.plan import Plan, PlannedLink, PlannedNetwork
 from .._model.probe import NetworkFacts, PodFacts, PodLink, Probe, RoutingPolicy
 from .._model.stacks import OWN_DEVICES, STACKS, has_stack, is_derived, stack_name, stack_of
 from .._network.stacks import has_own_routes, network_state, route_seen
@@ -164,12 +164,15 @@ def check_fabric(plan: Plan, probe: Probe, expect: Expect) -> t.List[Check]:
 
 def nics_down(plan: Plan) -> t.Dict[t.Tuple[str, str], str]:
     """By node and network, of NICs that were down on their hosts when the plan was made: what to do."""
+
+    def advice(host: str, link: PlannedLink) -> str:
+        return (
+            f"First bring up {link['netdev']} of {host}, which was {link.get('down')} when the plan was made: check the"
+            f" cable and the switch port, then `ip link set {link['netdev']} up`."
+        )
+
     return {
-        (
-            host["node"],
-            network,
-        ): f"First bring up {link['netdev']} of {name}, which was {link['down']} when the plan was"
-        f" made: check the cable and the switch port, then `ip link set {link['netdev']} up`."
+        (host["node"], network): advice(name, link)
         for name, host in plan["hosts"].items()
         for network, link in host["links"].items()
         if link.get("down")

@@ -84,7 +84,7 @@ def check_kubelet_requests(plan: Plan, probe: Probe) -> t.Iterator[Check]:
         return
     found = probe.get("kubelet_requests", [])
     texts = [f"{each['name']} of {each['requestor']}: {each['problem'] or 'not approved yet'}" for each in found]
-    seen = shorten_list(texts, 3, "; ") or "none"
+    seen = shorten_list(texts, 3, "; ") or "no request is pending"
     yield result("kubelet_requests", not found, "none is pending", seen)
 
 

@@ -54,8 +54,8 @@ def notes(checks: t.Sequence[Check]) -> t.List[str]:
     later = dict.fromkeys(check.check for check in checks if check.status == SKIPPED and check.next == LATER)
     if later:
         found.append(
-            f"Not checked yet: {', '.join(later)}. What they are about was made after this run had looked for it;"
-            " ipu.fabric.verify checks it."
+            f"Not checked yet: {', '.join(later)}. They did not exist yet when the hosts were observed;"
+            " ipu.fabric.verify checks them."
         )
     return found
 
@@ -150,9 +150,12 @@ def join_place(network: str, what: str) -> str:
 def place_text(group: t.Sequence[Check], network: str) -> str:
     """The one subject, or how many there are."""
     first = subject(group[0])
-    if len(group) > 1:
-        nodes = "pods" if any(check.node.endswith(SECOND) for check in group) else "nodes"
-        first = f"{len(group)} {'pairs' if group[0].pair else nodes if group[0].node else 'objects'}"
+    nodes = list(dict.fromkeys(check.node for check in group if check.node))
+    if len(group) > 1 and nodes:
+        kind = "pods" if any(node.endswith(SECOND) for node in nodes) else "nodes"
+        first = f"{len(nodes)} {kind}" if len(nodes) > 1 else nodes[0]
+    elif len(group) > 1:
+        first = f"{len(group)} {'pairs' if group[0].pair else 'objects'}"
     return join_place(network, first)
 
 

@@ -412,6 +412,19 @@ def test_the_first_job_has_the_image_that_the_proof_has_pulled(given, image):
     assert json.dumps({"example_image": image})[1:-1] in done["text"]
 
 
+@pytest.mark.parametrize(
+    ("report", "proposed"),
+    [(None, True), ("[]", True), ('{"outcome": "failed"}', True), ('{"outcome": "proved"}', False)],
+)
+def test_a_first_job_is_proposed_until_a_proof_has_passed(tmp_path, report, proposed):
+    if report:
+        (tmp_path / "report.json").write_text(report)
+    planned = run(hosts=site(), networks=[{"name": "rdma-net"}])["plan"]
+    cluster = {"kubeconfig": "/a", "host": "localhost"}
+    done = run(scope="applied", hosts={}, plan=planned, cluster=cluster, artifacts_dir=str(tmp_path))
+    assert ("run a first IPUJob" in done["text"]) == proposed
+
+
 def test_drift_does_not_change_an_approved_plan(approved):
     text = approved.read_text()
     run(

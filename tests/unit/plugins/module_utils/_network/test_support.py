@@ -107,6 +107,11 @@ def test_one_line_for_a_person():
     )
 
 
+def test_what_nobody_says_is_a_list():
+    unknown = [{"component": name, "state": support.UNKNOWN, "until": ""} for name in ("Kubernetes", "flannel")]
+    assert support.describe_support(unknown) == f"unknown for Kubernetes, flannel; tables read on {support.READ}"
+
+
 def test_the_defaults_are_supported():
     """When this fails, a newer release is due: see CONTRIBUTING.md, A release."""
     findings = Findings([])

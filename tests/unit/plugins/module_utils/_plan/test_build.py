@@ -298,7 +298,7 @@ def test_allowed_checks_are_warnings(hosts, check):
     change(("host", "version"), "11")(hosts)
     planned = plan(hosts, allow=[check], networks=[{"name": "rdma-net", "mtu": 9100}])
     assert check not in errors(planned)
-    assert errors(planned, "warning")[check]["next"].startswith("Allowed.")
+    assert errors(planned, "warning")[check]["next"].startswith("Allowed, so it does not stop the run. ")
 
 
 @pytest.mark.parametrize(

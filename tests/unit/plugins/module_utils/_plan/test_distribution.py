@@ -49,7 +49,7 @@ def test_k3s(tmp_path):
     assert (planned["cluster"]["pod_cidr"], planned["cluster"]["service_cidr"]) == ("10.42.0.0/16", "10.43.0.0/16")
     text = " ".join(as_text(planned).split())
     assert f"nodes made by k3s; CNI plugins in {BIN}; CNI configurations in {NETWORK}" in text
-    assert "there already: Kubernetes 1.35.4+k3s1, flannel" in text
+    assert "existing cluster: Kubernetes 1.35.4+k3s1, flannel" in text
 
 
 def test_rke2_has_the_usual_directories(tmp_path):

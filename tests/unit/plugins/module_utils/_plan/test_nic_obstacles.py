@@ -171,7 +171,7 @@ def test_a_wrong_selection_is_answered_with_the_nics_of_the_host(node, select):
 
 def test_what_nearly_fits_has_the_pod_network_last(node):
     _what, seen, _step = plain_finding(node, {"name": ["cni0", "eth1"], "driver": "mlx5_core"})
-    assert seen.startswith("eth1 (no RDMA, 10.5.0.12/24): not of its driver; cni0 (")
+    assert seen.startswith("eth1 (no RDMA, 10.5.0.12/24): not of the selected driver; cni0 (")
 
 
 @pytest.mark.parametrize(

@@ -64,15 +64,18 @@ def test_names(given, names):
 def test_a_worker():
     result = plan("w2")
     assert result["table"] == ["w2 (worker): drain, reset host w2, delete the node and its addresses"]
-    assert result["warnings"] == [
+    assert result["notes"] == [
         "Take w2 out of the inventory (kube_node) afterwards: site would join it again, and plans addresses for it."
     ]
     assert (result["nodes"][0]["alive"], result["nodes"][0]["reset"]) == (True, True)
 
 
 def test_the_last_worker():
-    """Whether pods run on control planes is up to their taints: no word about that."""
-    assert plan(list(WORKERS))["warnings"][0].startswith("Only control planes are left then:")
+    assert plan(list(WORKERS))["notes"][0].startswith("Only control planes are left then, and none is in kube_node:")
+    plane = observation("cp1")
+    plane["groups"].append("kube_node")
+    first = plan(list(WORKERS), cp1=plane)["notes"][0]
+    assert first == "Only control planes are left then. Pods run on cp1, in kube_node too."
 
 
 def test_a_worker_whose_host_is_dead():
@@ -89,7 +92,7 @@ def test_a_dead_control_plane():
     result = plan("cp1", dead=["cp1"])
     assert result["nodes"][0]["member"] == ["10.88.0.11"]
     assert (result["through"], result["through_node"]) == ("cp2", "cp2")
-    assert "etcd then has 2 members: it survives no more losses than with 1." in result["warnings"]
+    assert "etcd then has 2 members: it survives no more losses than with 1." in result["notes"]
 
 
 def test_workers_leave_first_and_dead_members_before_those_that_live():

@@ -48,7 +48,7 @@ def test_what_differs_from_the_plan_before():
     assert found["-", "w2", "Host"] == found["+", "w3", "Host"] == []
     assert ("+", "w3", "NIC on rdma-net") not in found  # it comes with its host
     assert found["~", "w1", "NIC on rdma-net"] == ["mtu: 9000 before, 4200 now"]
-    text = plan_report.as_text(now)
+    text = plan_report.as_text({**now, "since": {**now["since"], "applied": True}})
     assert "  - w2 Host\n" in text
     assert "      mtu: 9000 before, 4200 now\n" in text
     assert max(map(len, text.splitlines())) <= plan_report.WIDTH
@@ -86,6 +86,24 @@ def test_a_comparison_says_whether_that_plan_was_applied(pods):
         told = [" ".join(plan_report.as_text(now).split()), plan_page(now)]
         assert [what in each for each in told] == [pods != 8, True]
         assert now["since"]["applied"] == (earlier.applied is not None)
+
+
+def test_what_differs_from_a_plan_that_was_not_applied_is_counted_only():
+    """Before the first site, what was tried with the last plan filled the screen."""
+    before = kept(record(plan(site()), MADE, NONE))
+    now = plan(site(), pods_per_node=4)
+    tried, recorded, applied = (
+        " ".join(
+            plan_report.as_text(record({**now, "recorded": recorded}, LATER, earlier)).partition("Before: ")[2].split()
+        )
+        for earlier, recorded in (
+            (Earlier(before, None), ""),
+            (Earlier(before, None), "rack"),  # there it is what a setting would change
+            (Earlier(None, before), ""),
+        )
+    )
+    assert "which site has not fully applied: see plan.html Plan:" in tried
+    assert ["~ Network rdma-net" in each for each in (tried, recorded, applied)] == [False, True, True]
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{", '{"hosts": []}', '{"hosts": {}}'])
@@ -177,6 +195,12 @@ def test_without_ipus_the_first_job_shows_its_interface(settings, usual, expecte
     assert given["example_image"] == IMAGE
     example = (ROOT / "docs/examples/native-training.yml").read_text(encoding="utf-8")
     assert [name for name in given if name.startswith("example_") and name not in example] == []
+
+
+def test_a_first_job_is_proposed_until_the_fabric_was_proved_once():
+    arguments = (plan(site()), "/a/admin.conf", "localhost", "examples", True, IMAGE)
+    assert plan_report.next_steps(*arguments)[0] == "Next: look at the nodes, then run a first IPUJob."
+    assert plan_report.next_steps(*arguments, proved=True)[0] == "Next: look at the nodes."
 
 
 def test_the_report_comes_first():

@@ -41,9 +41,9 @@ def test_a_finished_site_has_no_findings():
         "ipu_operators": [],
         "fabric_networks": None,
     }
-    assert "there already: Kubernetes 1.36.3, calico\n" in as_text(planned)
+    assert "existing cluster: Kubernetes 1.36.3, Calico\n" in as_text(planned)
     assert plan(site())["cluster"]["running"] is None
-    assert "there already" not in as_text(plan(site()))
+    assert "existing cluster" not in as_text(plan(site()))
 
 
 @pytest.mark.parametrize(

@@ -213,7 +213,7 @@ def test_a_reboot_is_told_with_the_time_of_the_proof():
     found = decided(seen(parts={**PARTS, "boot": "x"}), OTHER)["w1"]
     assert (
         found.message
-        == "Rebooted since the proof of 2026-11-20T10:00:00Z. Next: run ipu.fabric.verify, which proves it."
+        == "Rebooted since the proof of 2026-11-20T10:00:00Z. Next: ipu.fabric.verify proves it, as site does."
     )
     assert decided(seen(parts={**PARTS, "boot": "x"}), OTHER, w1=PASSED)["w1"].record.parts["boot"] == "x"
 
@@ -264,7 +264,7 @@ def test_errors_of_the_plan_close_the_nodes_of_their_hosts():
     assert (found["w1"].status, found["w1"].reason, found["w1"].tainted) == (UNKNOWN, "PlanError", True)
     assert found["w1"].message == (
         "The plan has errors. fabric-nic: The fabric NIC must be up. Seen: eth1 is down. Next: Check the cable, then"
-        " `ip link set eth1 up`. Then run ipu.fabric.verify, which proves it. Plan of 2026-11-27T20:00:00Z."
+        " `ip link set eth1 up`. Then ipu.fabric.verify proves it, as site does. Plan of 2026-11-27T20:00:00Z."
     )
     assert found["w1"].record == RECORD
     assert {name: (one.status, one.tainted) for name, one in found.items() if name != "w1"} == dict.fromkeys(

@@ -37,6 +37,22 @@ def test_what_an_answer_says(seen: t.Dict[str, t.Any], apart: str, together: str
         assert said in check.seen
 
 
+@pytest.mark.parametrize(
+    ("networks", "wanted", "said"),
+    [
+        (2, "", "fabric_rail_isolation does not say whether rails must be isolated"),
+        (1, "", "there is one network"),
+        (1, "expect", "there is one network"),
+        (0, "", "planned without a fabric network"),
+    ],
+)
+def test_why_rails_are_not_tested(networks: int, wanted: str, said: str) -> None:
+    """A site with one network was told that nobody had said whether its rails are apart."""
+    plan: t.Any = {"networks": PLAN["networks"][:networks]}
+    probe: t.Any = {"crossings": []}
+    assert [check.seen for check in check_rails(plan, probe, Expect(rail_isolation=wanted))] == [said]
+
+
 def test_what_the_pod_prints() -> None:
     """With rails that are apart: silence on the link-local address, and an answer on the rail that was asked on."""
     ping = "2 packets transmitted, {0} received, 0% packet loss\nrtt min/avg/max/mdev = 0.1/0.1/0.1/0.0 ms\n"

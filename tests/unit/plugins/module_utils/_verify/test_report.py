@@ -95,6 +95,16 @@ def test_like_results_share_a_row() -> None:
     assert report.table(checks).splitlines()[1] == "  passed   MTU of the interface        rdma-net, 200 nodes: 1500"
 
 
+def test_only_nodes_are_counted_as_nodes() -> None:
+    """The labels of nodes are checked on each, and against the operator's ConfigMap."""
+    labels = [result("ipu_labels", True, "a=b", "a=b", node=name) for name in ("w1", "w2")]
+    config = result("ipu_labels", True, "a=b", "c:1:a=b", subject="ipu-operator-vipu-controllers")
+    assert "2 nodes: " in report.table([*labels, config])
+    assert "IPU node labels             w1: " in report.table([labels[0], config])
+    ports = [result("vipu", True, "open", "open", node="w1", subject=each) for each in ("a:1", "b:1")]
+    assert "w1: open" in report.table(ports)
+
+
 def test_figures_are_a_span() -> None:
     checks = [ping("a", "b", value=0.05)._replace(seen="x"), ping("a", "c", value=0.3)._replace(seen="y")]
     assert report.table(checks).splitlines()[1:3] == [

@@ -123,8 +123,8 @@ CASES: t.Dict[str, Case] = {
         {"gdrcopy": False},
     ),
     "no GPU of the node is near the NIC of this network": Case(NO_GPU_TEST, {"hosts/w1/gpus": FAR_GPU}),
-    "nobody said whether rails are apart (fabric_rail_isolation)": Case(expect={"rail_isolation": ""}),
-    "the plan has fewer than two networks": Case({"crossings": []}),
+    "fabric_rail_isolation does not say whether rails must be isolated": Case(expect={"rail_isolation": ""}),
+    "there is one network": Case({"crossings": []}),
     "no V-IPU controller in the plan": Case(
         {"pods/cp1/root/vipu": [], "pods/w1/root/vipu": []}, {"vipu/controllers": []}
     ),
@@ -177,7 +177,12 @@ def test_what_the_run_that_builds_a_cluster_can_not_see_is_named() -> None:
     first = check_fabric(planned, probe, fabrics.EXPECT)
     passed = [{check.check for check in checks if check.status == "passed"} for checks in (first, second)]
     assert passed[1] - passed[0] == {"certificates", "cni_tokens"}
-    assert any(note.startswith("Not checked yet: certificates, cni_tokens. ") for note in notes(first))
+    assert any(
+        note.startswith(
+            "Not checked yet: certificates, cni_tokens. They did not exist yet when the hosts were observed"
+        )
+        for note in notes(first)
+    )
     assert not any(note.startswith("Not checked yet") for note in notes(second))
     planned["cluster"]["running"] = {"host": "cp1"}  # k3s, which has none of kubeadm's
     assert not any(note.startswith("Not checked yet") for note in notes(check_fabric(planned, probe, fabrics.EXPECT)))
