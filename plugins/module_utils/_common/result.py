@@ -12,8 +12,10 @@ from ansible.module_utils.basic import AnsibleModule, missing_required_lib
 
 from .._model.failure import KINDS, Code, Failure
 from . import secrets
-from .command import Done
 from .text import printable
+
+if t.TYPE_CHECKING:
+    from .command import Done
 
 # What to do about a failure that only has a message.
 STEPS: t.Dict[Code, str] = {
