@@ -383,7 +383,7 @@ record:
   returned: success, and when a wait has failed
   type: dict
   sample: {verdict: tcp, text: "moved 39 GB over TCP on eth0: its pods have no RDMA device", why: its pods have no RDMA
-    device, next: "Ask for the RDMA resource: rdma_resource, or limits of the container.", note: "", ranks: []}
+    device, next: "Ask for the RDMA resource of the network.", note: "", ranks: []}
 waited:
   description: Seconds of the wait.
   returned: success, and when a wait has failed

@@ -96,7 +96,7 @@ def test_a_cluster_that_is_not_there(run: Modules, tmp_path: Path) -> None:
     missing = {"kubeconfig": str(tmp_path / "none"), "objects": [settings("one")]}
     result = run("kube_apply", check=True, **missing)
     assert result["changed"]
-    assert "it is treated as empty" in str(result["warnings"])
+    assert "its cluster is taken for an empty one" in str(result["warnings"])
     with pytest.raises(ModuleFailedError, match=r"Next: Run ipu\.fabric\.site first"):
         run("kube_apply", **missing)
 

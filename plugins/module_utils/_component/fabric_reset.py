@@ -17,6 +17,7 @@ from .settings import NoSettings as Settings
 NAMES = 8  # of nodes, in one line
 REQUEST = "fabric"  # of fabric_reset
 MPI_OPERATOR = "the MPI operator (ipu.fabric.workloads -e mpi_operator_state=absent -e fabric_metrics=false removes it)"
+HOST_SETTINGS = "Settings of hosts stay: the limit of locked memory, kernel modules and sysctls."
 HOSTS_TOO = "-e fabric_reset=cluster shows what is left on the hosts."
 
 
@@ -95,7 +96,7 @@ def decide(settings: Settings, seen: Seen) -> FabricReset:
         ],
         "refusal": refusal,
         "whereabouts_stays": kept,
-        "end": f"{rest} of this fabric is left in the cluster or on its hosts{but}.",
+        "end": f"{rest} of this fabric is left in the cluster{but}. {HOST_SETTINGS}",
     }
 
 

@@ -45,6 +45,7 @@ STRATEGIC = "application/strategic-merge-patch+json"  # lists are merged by the 
 REQUEST_TIMEOUT = 60
 PROBE_TIMEOUT = 10
 # Seconds for which a server that restarts, or is too busy, is asked again.
+SERVER = "Check address and port of `server` in the kubeconfig. If they are right:"
 LOOK = "Check the API server on its host with crictl ps, and the load of that host."
 # An address of a family that only the hosts have, or of a network of theirs.
 NO_WAY = re.compile("No route to host|Network is unreachable")
@@ -271,8 +272,11 @@ def persist(
     where: str,
     pause: float = 1.0,
     passes: t.Callable[[t.Any], bool] = is_transient,
+    first: bool = False,
 ) -> Answer:
     """The answer to a request; a server that does not answer for PATIENCE seconds is an error.
+
+    first: nothing was asked before, so the address may be wrong as well.
 
     One whose certificate has expired does not get another by itself: nobody waits for that.
     """
@@ -286,11 +290,12 @@ def persist(
             if not passes(error) or (is_over and not is_transient(error)):
                 raise
             if is_over:
+                look = f"{SERVER} {LOOK}" if first else LOOK
                 raise FabricError(
-                    "The Kubernetes API stopped answering.",
+                    f"The Kubernetes API {'does not answer' if first else 'stopped answering'}.",
                     where,
                     first_line(error),
-                    RENEW if expired else NO_ROUTE if NO_WAY.search(str(error)) else LOOK,
+                    RENEW if expired else NO_ROUTE if NO_WAY.search(str(error)) else look,
                     code="expired" if expired else "api-unreachable",
                 ) from error
         time.sleep(pause)
@@ -349,28 +354,29 @@ def connect(module: AnsibleModule) -> Cluster:
 
     try:
         # In check mode a cluster may be missing: nothing to wait for.
-        return log_in() if module.check_mode else persist(log_in, where, passes=is_starting)
+        return log_in() if module.check_mode else persist(log_in, where, passes=is_starting, first=True)
     except (CoreException, ApiError, TransportError, OSError) as error:
         if module.check_mode:
-            module.warn(f"No cluster answers ({where}): it is treated as empty.")
+            module.warn(f"The Kubernetes API did not answer ({where}): its cluster is taken for an empty one.")
             return NoCluster()
         if "No configuration found" in str(error):
             raise FabricError(
                 "There is no kubeconfig here.",
                 where,
                 "no such file",
-                "Run ipu.fabric.site first. If it has run, run this in the same directory, where artifacts/ is. Or name"
-                " the file, for playbooks with fabric_kubeconfig, for roles and examples with their variable of the"
-                " kubeconfig.",
+                "Name the file: fabric_kubeconfig for playbooks, NAME_kubeconfig for the role NAME. ipu.fabric.site"
+                " keeps that of its cluster in artifacts/, so run this in the directory where site was run.",
                 code="api-unreachable",
                 transient=False,
             ) from error
+        if getattr(error, "status", 0) in (401, 403):
+            raise refusal(error, "read", where) from error
         raise FabricError(
             "The Kubernetes API does not answer.",
             where,
             first_line(error),
             "Check that the server of the kubeconfig can be reached from the host where this module runs.",
-            code="api-denied" if getattr(error, "status", 0) in (401, 403) else "api-unreachable",
+            code="api-unreachable",
             transient=isinstance(error, TransportError) or (isinstance(error, ApiError) and is_transient(error)),
         ) from error
 

@@ -126,7 +126,7 @@ def build_plan(settings: Settings, observations: Observations, today: str, recor
     check_running(settings, hosts, running, endpoint, findings)
     check_nodes(settings, hosts, running, findings)
     check_own_kubeconfig(settings, findings)
-    check_own_pod_network(settings, hosts, findings)
+    check_own_pod_network(settings, hosts, running, findings)
     check_api_host(hosts, findings)
     check_cni_files(settings, hosts, running, bool(settings.networks), findings)
     joined = running.facts["endpoint"] if running else ""

@@ -391,7 +391,7 @@ def derive_plan(seen: ClusterObjects, only: t.Sequence[str] = ()) -> Plan:
         there, step = shorten_list(listed, 10, "; ") or "there is none", "Create one"
         if not listed and not seen.multus:
             there += ", and no DaemonSet of multus, which would attach pods to them"
-            step = f"{INSTALL} Then create one"
+            step = f"{INSTALL} Then create a NetworkAttachmentDefinition"
         raise FabricError(
             "A network for pods was looked for, to prove it.",
             "NetworkAttachmentDefinitions of all namespaces",

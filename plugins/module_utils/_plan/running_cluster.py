@@ -333,7 +333,7 @@ def check_own_kubeconfig(settings: Settings, findings: Findings) -> None:
             "kubeconfig",
             [],
             "The cluster is managed elsewhere, and its API does not answer this controller.",
-            f"no answer of {server} with {path}",
+            f"no answer from {server} with {path}",
             "Check that the controller reaches this server, and that the token or certificate in the kubeconfig has not"
             " expired.",
         )
@@ -355,10 +355,11 @@ def check_api_host(hosts: Hosts, findings: Findings) -> None:
             )
 
 
-def check_own_pod_network(settings: Settings, hosts: Hosts, findings: Findings) -> None:
+def check_own_pod_network(settings: Settings, hosts: Hosts, running: t.Optional[Running], findings: Findings) -> None:
     """Of a cluster that others manage the pod network is theirs, whatever the site says."""
     given = any("fabric_cni" in host.observation.get("variables", ()) for host in hosts.values())
-    if given and not settings.manage_kubernetes and settings.cni != "none":
+    there = [network["name"] for network in running.facts["pod_networks"]] if running else []
+    if given and not settings.manage_kubernetes and settings.cni not in ("none", *there):
         findings.warning(
             "cluster-cni",
             [],

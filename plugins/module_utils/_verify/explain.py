@@ -228,7 +228,8 @@ def network_lacks(pod: PodSeen) -> t.Iterator[Lack]:
             yield Lack(
                 f"no network {network.name}",
                 "there is no NetworkAttachmentDefinition of this name",
-                f"Correct the annotation {NETWORKS_KEY}, or create it. There is: {shown(pod.available or (), 'none')}.",
+                f"Correct the annotation {NETWORKS_KEY}, or create that network. There is:"
+                f" {shown(pod.available or (), 'none')}.",
             )
         elif network.fault:
             yield Lack(

@@ -187,7 +187,10 @@ def causes_of(inside: Inside) -> t.Iterator[Cause]:
         step = "Set UCX_TLS to rc,sm,self; with the filter mpi_job, transport: roce."
         yield Cause(f"UCX_TLS is {given['UCX_TLS']}", step)
     if not held:
-        step = "Ask for the RDMA resource: rdma_resource, or resources.limits of the container."
+        step = (
+            "Ask for the RDMA resource of the network, if it has one: rdma_resource of the job, or resources.limits of"
+            " the container."
+        )
         yield Cause("its pods have no RDMA device", step)
         return
     for name in ("NCCL_IB_HCA", "UCX_NET_DEVICES"):

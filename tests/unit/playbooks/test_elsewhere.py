@@ -24,7 +24,7 @@ def test_an_example_that_needs_the_kubeconfig(tmp_path):
     done = play(tmp_path, str(ROOT / "docs/examples/mnist.yml"), {}, {})
     assert done.code != 0
     assert "There is no kubeconfig here." in done.said, done.text
-    assert "Run ipu.fabric.site first. If it has run, run this in the same directory" in done.said
+    assert "Name the file: fabric_kubeconfig for playbooks" in done.said
 
 
 def test_a_shell_line_stays_whole_as_the_guide_writes_it():

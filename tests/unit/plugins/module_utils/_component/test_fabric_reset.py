@@ -1,7 +1,12 @@
 """What reset says before it removes the fabric, and when there is none to remove."""
 
 import pytest
-from ansible_collections.ipu.fabric.plugins.module_utils._component.fabric_reset import Seen, Settings, decide
+from ansible_collections.ipu.fabric.plugins.module_utils._component.fabric_reset import (
+    HOST_SETTINGS,
+    Seen,
+    Settings,
+    decide,
+)
 from ansible_collections.ipu.fabric.plugins.module_utils._component.ipu_operator import NOTHING
 from ansible_collections.ipu.fabric.tests.unit.fixtures.site import finished, site
 
@@ -76,11 +81,11 @@ def test_what_stays_is_said_at_the_end():
     assert found["end"] == (
         "The network operator stays, with its files on the hosts, because MacvlanNetwork storage needs it; delete that"
         " first to remove it. Whereabouts stays, because kube-system/whereabouts is not of this fabric."
-        " Nothing else of this fabric is left in the cluster or on its hosts."
+        f" Nothing else of this fabric is left in the cluster. {HOST_SETTINGS}"
     )
     assert found["whereabouts_stays"] == ["kube-system/whereabouts"]
     assert "but the MPI operator (ipu.fabric.workloads" in plan(request="fabric", mpi_operator=True)["end"]
-    assert plan(request="fabric")["end"] == "Nothing of this fabric is left in the cluster or on its hosts."
+    assert plan(request="fabric")["end"] == f"Nothing of this fabric is left in the cluster. {HOST_SETTINGS}"
 
 
 @pytest.mark.parametrize(
@@ -125,7 +130,7 @@ def test_what_others_need_is_not_said_to_be_gone(seen, said):
 
 def test_a_network_of_others_keeps_no_operator_that_is_not_ours():
     found = plan(request="fabric", stacks={"network_operator": {"needed_by": ["NetworkAttachmentDefinition a/b"]}})
-    assert found["end"] == "Nothing of this fabric is left in the cluster or on its hosts."
+    assert found["end"] == f"Nothing of this fabric is left in the cluster. {HOST_SETTINGS}"
 
 
 def test_pods_on_the_networks_are_no_objects_that_are_removed():

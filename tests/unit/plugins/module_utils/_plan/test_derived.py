@@ -419,7 +419,7 @@ def test_a_cluster_without_multus_is_told_what_brings_it() -> None:
     with pytest.raises(FabricError, match="there is none, and no DaemonSet of multus") as refused:
         derive_plan(cluster())
     assert refused.value.next_step.startswith("Install multus: ipu.fabric.site and NVIDIA's network operator bring it")
-    assert "Then create one (https://" in refused.value.next_step
+    assert "Then create a NetworkAttachmentDefinition (https://" in refused.value.next_step
 
 
 def test_what_a_person_reads() -> None:

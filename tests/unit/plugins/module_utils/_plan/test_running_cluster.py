@@ -233,6 +233,14 @@ def test_what_a_host_said_in_an_earlier_run_is_not_compared():
     assert "cluster-cni" not in errors(plan(hosts))
 
 
+@pytest.mark.parametrize(("cni", "said"), [("flannel", False), ("calico", True), ("none", False)])
+def test_the_pod_network_that_others_manage_may_be_named(cni, said):
+    hosts = cluster(pod_networks=[FLANNEL])
+    hosts["cp1"]["variables"] = ["fabric_cni"]
+    found = errors(plan(hosts, manage_kubernetes=False, cni=cni), "warning")
+    assert ("cluster-cni" in found) == said
+
+
 def test_a_cluster_that_is_managed_elsewhere_is_planned_as_it_is():
     """As for its version: what the site says of its addresses may only be the defaults."""
     hosts = cluster(

@@ -148,4 +148,4 @@ def test_a_site_where_no_host_has_v_ipu_is_told_how_to_do_without(lacking: tuple
 def test_of_a_cluster_without_ipus_the_plan_speaks_of_none() -> None:
     planned = plan(finished(), manage_kubernetes=False, ipu=False)
     assert not re.search("ipu(?!.fabric)", as_text(planned, "Plan"), re.IGNORECASE)
-    assert "calico" in as_text(planned, "Plan")
+    assert "Calico" in as_text(planned, "Plan")
