@@ -130,7 +130,7 @@ def tags_problem(run: t.Sequence[str], skipped: t.Sequence[str]) -> t.Optional[F
         "No task has the tag that is asked for.",
         "--tags, --skip-tags",
         ", ".join(wrong),
-        f"Correct it. The tags are the names of the roles: {', '.join(sorted(known))}.",
+        f"Correct the tag. The tags are the names of the roles: {', '.join(sorted(known))}.",
         code="invalid-input",
     )
 

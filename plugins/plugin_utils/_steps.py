@@ -141,7 +141,7 @@ def count(number: int, thing: str) -> str:
 def wrap(text: str, width: int, indent: int = 0, whole_words: bool = False) -> t.List[str]:
     """A line as rows of at most `width` columns, broken between words; those after the first are indented further.
 
-    whole_words: a longer one, such as a path, is as long as it is.
+    whole_words: a longer one, such as a path, is as long as it is. A URL always is: it is to be copied.
     """
     hanging = " " * min(len(text) - len(text.lstrip(" ")) + indent, width // 2)
     found, row = [], ""
@@ -151,7 +151,7 @@ def wrap(text: str, width: int, indent: int = 0, whole_words: bool = False) -> t
             row = hanging
             word = word.lstrip()
         row += word
-        while cells(row) > width and not whole_words:
+        while cells(row) > width and not whole_words and "://" not in word:
             whole = len(row)
             while cells(row[:whole]) > width:
                 whole -= 1

@@ -74,6 +74,7 @@ from .running_cluster import (
     check_blocks,
     check_multus,
     check_nodes,
+    check_own_cidrs,
     check_own_kubeconfig,
     check_own_pod_network,
     check_running,
@@ -109,6 +110,7 @@ def build_plan(settings: Settings, observations: Observations, today: str, recor
         check_foreign_variables(observations, findings)
     check_certificates(hosts, settings.renew_days, settings.manage_kubernetes, findings)
     running = find_running(hosts, settings.manage_kubernetes, findings)
+    check_own_cidrs(settings, hosts, running, findings)
     settings = adopt(settings, running)
     kubernetes = cluster.kubernetes_version(settings, hosts)
     asked = dataclasses.replace(settings, kubernetes_version=kubernetes)

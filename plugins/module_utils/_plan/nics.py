@@ -125,7 +125,8 @@ def _raise_no_match(
     others = [link for link in _nics(links) if link not in close]
     seen = [f"{_describe(link)}: {_misfit(misfits[link['netdev']])}" for link in close]
     seen += map(_describe, others)
-    step = "Correct `select` in fabric_networks, or load the NIC's driver: it may rename the device."
+    step = "Correct `select` in fabric_networks (or `hosts`, if this host is to be without the network), or load the"
+    step += " NIC's driver: it may rename the device."
     keys = _keys([*close, *others], links)
     if "pci" not in keys and any("pci" in keys_of for keys_of in misfits.values()):
         step += f" None of these has a PCI address: name one by {keys}."

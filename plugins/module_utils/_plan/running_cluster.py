@@ -369,6 +369,25 @@ def check_own_pod_network(settings: Settings, hosts: Hosts, running: t.Optional[
         )
 
 
+def check_own_cidrs(settings: Settings, hosts: Hosts, running: t.Optional[Running], findings: Findings) -> None:
+    """What the inventory says of the addresses of a cluster that others manage; the plan takes those of the cluster."""
+    if not running or settings.manage_kubernetes:
+        return
+    for variable, stated, there in (
+        ("fabric_pod_cidr", settings.pod_cidr, running.facts["pod_cidr"]),
+        ("fabric_service_cidr", settings.service_cidr, running.facts["service_cidr"]),
+    ):
+        given = any(variable in host.observation.get("variables", ()) for host in hosts.values())
+        if given and there and _networks(stated) != _networks(there):
+            findings.warning(
+                "cluster-cidr",
+                [running.host],
+                f"{variable} is not that of the cluster, whose own is planned with.",
+                f"{variable} is {stated}; {running.host} has {there}",
+                f"Set {variable} to {there}, or remove it from the inventory.",
+            )
+
+
 def check_nodes(settings: Settings, hosts: Hosts, running: t.Optional[Running], findings: Findings) -> None:
     """Nodes that nothing is planned for, although DaemonSets and address pools reach them."""
     planned = {host.node for host in hosts.values()}

@@ -288,7 +288,7 @@ def compare(
     def told(check: Check) -> Check:
         key = key_of(check._asdict())
         if check.status == FAILED and (key in worse or key in base.passed):
-            return check._replace(seen=f"{check.seen}; earlier it {was(key, base, allowed)}")
+            return check._replace(seen=f"{check.seen.rstrip(' .')}; earlier it {was(key, base, allowed)}")
         return worse_figure(check, allowed[key], base.figures[key]) if key in worse else check
 
     if not (found or worse) and (whole or allowed):

@@ -241,6 +241,18 @@ def test_the_pod_network_that_others_manage_may_be_named(cni, said):
     assert ("cluster-cni" in found) == said
 
 
+@pytest.mark.parametrize("pod_cidr", ["10.42.0.0/16", "10.244.0.0/16"])
+def test_addresses_of_a_cluster_of_others_that_are_stated(pod_cidr):
+    hosts = cluster()
+    hosts["w1"]["variables"] = ["fabric_pod_cidr"]
+    planned = plan(hosts, manage_kubernetes=False, pod_cidr=pod_cidr)
+    assert planned["cluster"]["pod_cidr"] == "10.244.0.0/16"
+    found = errors(planned, "warning")
+    assert ("cluster-cidr" in found) == (pod_cidr != "10.244.0.0/16")
+    if "cluster-cidr" in found:
+        assert found["cluster-cidr"]["next"].startswith("Set fabric_pod_cidr to 10.244.0.0/16")
+
+
 def test_a_cluster_that_is_managed_elsewhere_is_planned_as_it_is():
     """As for its version: what the site says of its addresses may only be the defaults."""
     hosts = cluster(
