@@ -95,13 +95,13 @@ def test_metrics_role(api: ApiServer, run: Modules, tmp_path: Path) -> None:
         "metrics_files_dir": str(tmp_path / "files"),
         "metrics_networks": [{"name": "rdma-net", "resource": "rdma/a", "hosts": ["w1"], "subnet": {"capacity": 8}}],
     }
-    assert RECAP.format(2) in play(api, playbook, "--check", **variables)
+    assert RECAP.format(3) in play(api, playbook, "--check", **variables)
     assert not (tmp_path / "files").exists()
-    assert RECAP.format(3) in play(api, playbook, **variables)
+    assert RECAP.format(4) in play(api, playbook, **variables)
     assert RECAP.format(0) in play(api, playbook, **variables)
     assert "RdmaNodesMissing" in (tmp_path / "files" / "rules.yml").read_text()
     assert api.get("configmap", "ipu-fabric-dashboard")["metadata"]["labels"] == {"grafana_dashboard": "1"}
-    assert RECAP.format(1) in play(api, playbook, **variables, metrics_state="absent")
+    assert RECAP.format(2) in play(api, playbook, **variables, metrics_state="absent")
 
 
 @pytest.mark.usefixtures("schemas")

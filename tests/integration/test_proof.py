@@ -16,7 +16,7 @@ from ansible_collections.ipu.fabric.tests.unit.plugins.module_utils._verify impo
 
 Facts = t.Dict[str, t.Any]
 FIRST = "Compare the results with the plan, and write the reports"
-RDMA_TESTS = ["rping", "write_bandwidth", "read_latency", "rdma_counters"]
+RDMA_TESTS = ["rping", "write_bandwidth", "gpu_bandwidth", "read_latency", "rdma_counters"]
 
 
 def without_tools(probe: Facts) -> None:
@@ -85,7 +85,7 @@ def prove(folder: Path, change: t.Optional[t.Callable[[Facts], None]], **variabl
         (None, [], 0, "proved", "proved: "),
         (without_tools, [], 2, "unproven", "Set verify_rdma_image"),
         (without_tools, ["rping"], 2, "unproven", "1 accepted"),
-        (without_tools, RDMA_TESTS, 0, "proved", "4 accepted"),
+        (without_tools, RDMA_TESTS, 0, "proved", "5 accepted"),
         (without_second_node, [], 2, "unproven", "Have pods with an address on a second node"),
         (with_a_dead_path, RDMA_TESTS, 2, "failed", "UNREACHABLE"),
     ],
