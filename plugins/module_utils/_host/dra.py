@@ -11,6 +11,7 @@ import typing as t
 
 from .._common.helm_record import Object
 from .._model.observation import DraNic
+from .kubectl import Ask
 
 # GA since Kubernetes 1.34, which both drivers need.
 SLICES = "/apis/resource.k8s.io/v1/resourceslices"
@@ -19,7 +20,6 @@ CLAIMS = "/apis/resource.k8s.io/v1/resourceclaims"
 NAMES = {"dra.net": "ifName", "sriovnetwork.k8snetworkplumbingwg.io": "interfaceName"}
 
 Device = t.Tuple[str, str, str]  # driver, pool and name
-Ask = t.Callable[[str], Object]  # an object of the API, empty where it has none
 
 
 def read_dra_nics(asks: Ask) -> t.List[DraNic]:

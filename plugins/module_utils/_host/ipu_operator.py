@@ -11,8 +11,7 @@ import urllib.parse
 from .._common.helm_record import RENDER_LABEL, Object, Record, shown, unpack
 from .._model.operators import SeenIpu, SeenIpuJob, SeenIpuOperator
 from .._model.stacks import NETWORKS
-
-Ask = t.Callable[[str], Object]  # an object of the API, empty where it has none
+from .kubectl import Ask
 
 DEFINITION = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/ipujobs.graphcore.ai"
 JOBS = "/apis/graphcore.ai/v1alpha1/ipujobs"

@@ -9,11 +9,14 @@ import os
 import typing as t
 
 from .._common.command import Done, run_program
+from .._common.helm_record import Object
 
 # An empty value is none for Go.
 DIRECT = {name: "" for word in ("http_proxy", "https_proxy", "all_proxy") for name in (word, word.upper())}
 # Otherwise it keeps what it learns of the API in ~/.kube/cache. It ignores that it can't write here.
 NO_CACHE = {"KUBECACHEDIR": os.devnull}
+
+Ask = t.Callable[[str], Object]  # an object of the API, empty where it has none
 
 
 def run_kubectl(

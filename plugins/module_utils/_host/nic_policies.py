@@ -9,14 +9,13 @@ import typing as t
 from .._common.helm_record import Object
 from .._common.manager import MANAGER
 from .._model.observation import NicPolicy
+from .kubectl import Ask
 
 KINDS = {
     "NicClusterPolicy": "/apis/mellanox.com/v1alpha1/nicclusterpolicies",
     "NicNodePolicy": "/apis/mellanox.com/v1alpha1/nicnodepolicies",
 }
 SHARED = ("ofedDriver", "rdmaSharedDevicePlugin", "sriovDevicePlugin")  # sections of either kind, never of both
-
-Ask = t.Callable[[str], Object]  # an object of the API, empty where it has none
 
 
 def read_nic_policies(asks: Ask) -> t.List[NicPolicy]:

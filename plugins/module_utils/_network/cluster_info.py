@@ -8,6 +8,7 @@ import typing as t
 
 from .._host.cluster import MULTUS_IMAGES, image_name
 from .._host.facts import ca_digest
+from .._host.nic_policies import KINDS
 from .._kube.client import Cluster
 from .._kube.multus import ATTACHMENTS, read_ipams
 from .._kube.ownership import is_ours, own_labels, release_is_ours
@@ -28,7 +29,7 @@ NV_IPAM_IMAGES = ("nvidia-k8s-ipam",)
 ROOT_CA = "/api/v1/namespaces/kube-system/configmaps/kube-root-ca.crt"
 MIRROR = "kubernetes.io/config.mirror"
 POLICY = "/apis/mellanox.com/v1alpha1/nicclusterpolicies/nic-cluster-policy"
-NODE_POLICIES = "/apis/mellanox.com/v1alpha1/nicnodepolicies"
+NODE_POLICIES = KINDS["NicNodePolicy"]
 
 
 def image_names(workload: Object) -> t.List[str]:

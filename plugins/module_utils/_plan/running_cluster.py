@@ -355,11 +355,15 @@ def check_api_host(hosts: Hosts, findings: Findings) -> None:
             )
 
 
+def states(hosts: Hosts, variable: str) -> bool:
+    """Whether the inventory has a value of its own for a variable."""
+    return any(variable in host.observation.get("variables", ()) for host in hosts.values())
+
+
 def check_own_pod_network(settings: Settings, hosts: Hosts, running: t.Optional[Running], findings: Findings) -> None:
     """Of a cluster that others manage the pod network is theirs, whatever the site says."""
-    given = any("fabric_cni" in host.observation.get("variables", ()) for host in hosts.values())
     there = [network["name"] for network in running.facts["pod_networks"]] if running else []
-    if given and not settings.manage_kubernetes and settings.cni not in ("none", *there):
+    if states(hosts, "fabric_cni") and not settings.manage_kubernetes and settings.cni not in ("none", *there):
         findings.warning(
             "cluster-cni",
             [],
@@ -377,8 +381,7 @@ def check_own_cidrs(settings: Settings, hosts: Hosts, running: t.Optional[Runnin
         ("fabric_pod_cidr", settings.pod_cidr, running.facts["pod_cidr"]),
         ("fabric_service_cidr", settings.service_cidr, running.facts["service_cidr"]),
     ):
-        given = any(variable in host.observation.get("variables", ()) for host in hosts.values())
-        if given and there and _networks(stated) != _networks(there):
+        if there and states(hosts, variable) and _networks(stated) != _networks(there):
             findings.warning(
                 "cluster-cidr",
                 [running.host],

@@ -26,7 +26,8 @@ NEW = "New"  # the reason of a node that no proof has judged
 PLAN_ERROR = "PlanError"  # of a node whose host the plan's errors name, so that no proof was made
 UNOBSERVED = "unobserved"  # the error of the plan that says nothing of the node itself
 LEFT_OPEN = " Left open: "  # before the reason, at the end of a message
-PROVE = "Next: ipu.fabric.verify proves it, as site does."
+PROVES = "ipu.fabric.verify proves it, as site does."
+PROVE = f"Next: {PROVES}"
 # Reasons for Unknown, by what of a node differs from when it was proved; the first counts.
 PARTS = {
     "machine": ("Reinstalled", "Installed again, or another machine,"),
@@ -211,7 +212,7 @@ def plan_verdict(errors: t.Sequence[Finding]) -> Verdict:
     first = (known or errors)[0]
     more = f" ({len(errors) - 1} more in plan.html)" if len(errors) > 1 else ""
     told = f"{first['check']}: {cut(first['what'])} Seen: {cut(first['seen'])}{more}. Next: {cut(first['next'])}"
-    return Verdict(UNKNOWN, PLAN_ERROR if known else "Unproven", f"The plan has errors. {told} Then {PROVE[6:]}")
+    return Verdict(UNKNOWN, PLAN_ERROR if known else "Unproven", f"The plan has errors. {told} Then {PROVES}")
 
 
 # What nodes are now

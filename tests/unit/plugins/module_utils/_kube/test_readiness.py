@@ -435,7 +435,7 @@ def test_a_pod_that_is_being_replaced_does_not_end_the_wait(kind, pods, revision
 
 @pytest.mark.parametrize(("available", "faults"), [(1, 1), (0, 0)])
 def test_daemonsets_of_an_operator_that_is_replaced_do_not_end_the_wait(available, faults):
-    """What it has rendered with its former settings it renders anew."""
+    """What was rendered with the former settings is rendered again."""
     operator = {**deployment(updatedReplicas=1, availableReplicas=available), "kind": "Deployment"}
     policy = {"metadata": {"name": "policy"}, "status": {"state": "notReady"}}
     cluster = NodesCluster(False, [OLD_POD], numberAvailable=0)
