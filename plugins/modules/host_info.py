@@ -24,7 +24,7 @@ options:
     description: TCP ports that should be free.
     type: list
     elements: int
-    default: [2379, 2380, 6443, 9345, 10250, 10256, 10257, 10259]
+    default: [2379, 2380, 6443, 8081, 9099, 9345, 10250, 10256, 10257, 10259]
   modules:
     description: Kernel modules that should be available, loaded or not.
     type: list
@@ -667,7 +667,7 @@ from ..module_utils._common.result import run_module
 from ..module_utils._host.observe import observe
 from ..module_utils._host.vipu import OPTIONS
 
-PORTS = [2379, 2380, 6443, 9345, 10250, 10256, 10257, 10259]
+PORTS = [2379, 2380, 6443, 8081, 9099, 9345, 10250, 10256, 10257, 10259]
 JOURNAL = {
     "units": {"type": "list", "elements": "str", "default": ["kubelet", "containerd"]},
     "lines": {"type": "int", "default": 200},

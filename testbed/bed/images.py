@@ -85,10 +85,10 @@ def previous_images(previous_dir: Path, bin_dir: Path) -> list[Image]:
 
 
 def flannel_images(bin_dir: Path, plugin: Path) -> list[Image]:
-    """flannel's two images; their init containers use `cp`, so both stand on the tools tree."""
-    daemon, name = {"opt/bin/flanneld": bin_dir / "flanneld"}, f"ghcr.io/flannel-io/flannel:v{programs.FLANNEL}"
+    """flannel's two images; flanneld calls iptables, and the plugin's init container `cp`: both are in the tools tree."""
+    files = {f"opt/bin/{name}": bin_dir / name for name in ("flanneld", "install-conf")}
     return [
-        Image(name, daemon, ["/opt/bin/flanneld"], base="tools"),
+        Image(f"ghcr.io/flannel-io/flannel:v{programs.FLANNEL}", files, ["/opt/bin/flanneld"], base="tools"),
         Image("ghcr.io/flannel-io/flannel-cni-plugin:v1.9.1-flannel3", {"flannel": plugin / "flannel"}, base="tools"),
     ]
 

@@ -202,7 +202,7 @@ def _is_built(file: Path) -> bool:
 
 def binaries(*groups: Path) -> Path:
     """One directory with every program of these groups, under the name that it is known by."""
-    known_as = {"server": "etcd", "flannel": "flanneld"}
+    known_as = {"server": "etcd", "flannel": "flanneld", "install_conf": "install-conf"}
 
     def make(target: Path) -> None:
         for program in (program for group in groups for program in group.iterdir()):

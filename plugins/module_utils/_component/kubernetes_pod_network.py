@@ -39,6 +39,7 @@ CALICO_READY: t.Sequence[Object] = (
 # taken it out.
 DNS: Object = {"kind": "Deployment", "name": "coredns", "namespace": "kube-system", "required": False}
 FLANNEL_READY: t.Sequence[Object] = ({"kind": "DaemonSet", "name": "kube-flannel-ds", "namespace": "kube-flannel"},)
+FLANNEL_ARGUMENTS = ("--ip-masq", "--kube-subnet-mgr", "--healthz-ip=127.0.0.1", "--healthz-port=8081")
 TIGERA = "operator.tigera.io/v1"
 
 
@@ -135,7 +136,7 @@ def flannel(settings: Settings) -> PodNetworkWish:
             **({"Network": ipv4} if ipv4 else {"EnableIPv4": False}),
             **({"EnableIPv6": True, "IPv6Network": ipv6} if ipv6 else {}),
         },
-        flannel_arguments=["--ip-masq", "--kube-subnet-mgr", *([f"--iface={interface}"] if interface else [])],
+        flannel_arguments=[*FLANNEL_ARGUMENTS, *([f"--iface={interface}"] if interface else [])],
         ready=[*FLANNEL_READY, DNS],
     )
 

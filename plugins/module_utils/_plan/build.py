@@ -307,6 +307,7 @@ def _expected(settings: Settings, endpoint: str, kubernetes: str, findings: Find
         memlock=read_memlock(settings.memlock, findings),
         ntp=read_servers(settings.ntp, findings),
         macvlan=bool(settings.networks),
+        cni=settings.cni,
     )
 
 

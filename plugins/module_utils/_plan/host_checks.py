@@ -27,6 +27,8 @@ from .hosts import Hosts, PlacedHost
 SUPPORTED = {"debian": ("12", "13"), "ubuntu": ("22.04", "24.04")}
 CONTROL_PLANE_PORTS = (2379, 2380, 6443, 10257, 10259)
 NODE_PORTS = (10250, 10256)
+# Health of a pod network's agent on each node; it does not start where the port is taken.
+AGENT_PORTS = {"calico": (9099,), "flannel": (8081,)}
 # As long as the kernel keeps a process name. What an interrupted run left behind, kubeadm and port_probe clean up.
 KUBERNETES_PROCESSES = (
     "kubelet",
@@ -35,6 +37,8 @@ KUBERNETES_PROCESSES = (
     "kube-controller",
     "kube-scheduler",
     "kube-proxy",
+    "calico-node",
+    "flanneld",
     LISTENER,
 )
 
@@ -57,6 +61,7 @@ class Expected(t.NamedTuple):
     memlock: float  # bytes of locked memory in pods that the proof expects
     ntp: t.Sequence[str]  # servers that chrony is set up with; empty: it is not
     macvlan: bool  # whether there are fabric networks
+    cni: str  # pod network
 
 
 Observed = t.List[t.Tuple[PlacedHost, HostFacts]]
@@ -74,6 +79,7 @@ def check_hosts(hosts: Hosts, expected: Expected, findings: Findings) -> None:
         _check_locked_memory(host, facts, expected, findings)
         if expected.managed:
             check_sizes(host, facts, expected.sizes, len(hosts), expected.ipu, findings)
+            _check_ports(host, facts, expected, findings)
             _check_kernel_modules(host, facts, expected, findings)
             _check_cgroup(host, facts, expected, findings)
     twice = _check_machines(observed, findings)
@@ -239,8 +245,9 @@ def _check_swap_origins(host: PlacedHost, facts: HostFacts, findings: Findings) 
         )
 
 
-def _check_ports(host: PlacedHost, facts: HostFacts, findings: Findings) -> None:
-    wanted = NODE_PORTS + (CONTROL_PLANE_PORTS if "control_plane" in host.roles else ())
+def _check_ports(host: PlacedHost, facts: HostFacts, expected: Expected, findings: Findings) -> None:
+    planes = CONTROL_PLANE_PORTS if "control_plane" in host.roles else ()
+    wanted = (*NODE_PORTS, *AGENT_PORTS.get(expected.cni, ()), *planes)
     for busy in facts["ports_busy"]:
         if busy["port"] in wanted and busy["process"] not in KUBERNETES_PROCESSES:
             findings.error(
@@ -562,7 +569,6 @@ _MANAGED = (
     _check_service_route,
     _check_swap,
     _check_swap_origins,
-    _check_ports,
     _check_dns,
 )
 _UNIQUE = (

@@ -6,6 +6,7 @@ go 1.26.3
 
 tool (
 	github.com/flannel-io/flannel
+	github.com/flannel-io/flannel/cmd/install_conf
 	go.etcd.io/etcd/etcdctl/v3
 	go.etcd.io/etcd/etcdutl/v3
 	go.etcd.io/etcd/server/v3

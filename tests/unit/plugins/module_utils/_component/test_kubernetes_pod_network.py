@@ -13,6 +13,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._host.cluster import PO
 from ansible_collections.ipu.fabric.plugins.module_utils._model.wish import PodNetworkWish
 from ansible_collections.ipu.fabric.plugins.module_utils._network.digests import DIGESTS
 from ansible_collections.ipu.fabric.plugins.module_utils._network.releases import pod_network
+from ansible_collections.ipu.fabric.plugins.module_utils._plan.host_checks import AGENT_PORTS
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.running_cluster import OURS
 from ansible_collections.ipu.fabric.tests.unit.fixtures.components import defaults
 from ansible_collections.ipu.fabric.tests.unit.fixtures.templates import evaluate
@@ -48,6 +49,13 @@ def test_flannel_runs_between_the_addresses_of_the_nodes(settings: t.Any, interf
     (container,) = flannel(**settings)["DaemonSet"]["spec"]["template"]["spec"]["containers"]
     assert [one for one in container["args"] if one.startswith("--iface")] == [interface] * bool(interface)
     assert {"name": "NODE_IP", "valueFrom": {"fieldRef": {"fieldPath": "status.hostIP"}}} in container["env"]
+
+
+def test_flannel_is_ready_when_it_says_so() -> None:
+    pod = flannel()["DaemonSet"]["spec"]["template"]["spec"]
+    asked = {kind: pod["containers"][0][kind]["httpGet"] for kind in ("livenessProbe", "readinessProbe")}
+    assert {(each["host"], each["port"]) for each in asked.values()} == {("127.0.0.1", AGENT_PORTS["flannel"][0])}
+    assert {"--healthz-ip=127.0.0.1", "--healthz-port=8081"} <= set(pod["containers"][0]["args"])
 
 
 @pytest.mark.parametrize(
