@@ -85,7 +85,7 @@ def previous_images(previous_dir: Path, bin_dir: Path) -> list[Image]:
 
 
 def flannel_images(bin_dir: Path, plugin: Path) -> list[Image]:
-    """flannel's two images; flanneld calls iptables, and the plugin's init container `cp`: both are in the tools tree."""
+    """flannel's two images; flanneld calls iptables, and its plugin is installed by `cp`: the tools tree has both."""
     files = {f"opt/bin/{name}": bin_dir / name for name in ("flanneld", "install-conf")}
     return [
         Image(f"ghcr.io/flannel-io/flannel:v{programs.FLANNEL}", files, ["/opt/bin/flanneld"], base="tools"),
