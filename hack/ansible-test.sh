@@ -28,16 +28,20 @@ if [[ ! -e $bootstrap ]]; then
     printf 'import ensurepip\nensurepip.bootstrap()\n' >"$bootstrap"
 fi
 
-# Every Python that a host may have (3.8 on) is tried on modules and module_utils, where it is here.
+# Every Python that a host may have (3.8 on) is tried on modules and module_utils, where it is here. With OUTER=1 only the
+# oldest and the newest: what either takes, those between them take.
+outer=(--controller origin:python=venv/default)
 for version in 3.8 3.9 3.10 3.11 3.12 3.13; do
     python=$(python_of $version)
     if [[ -n $python ]]; then
         PATH=$PATH:$(dirname "$("$python" -c 'import sys; print(sys.executable)')")
+        [[ $version != 3.8 && $version != 3.13 ]] || outer+=(--target-python "$version")
     else
         say "ansible-test: skipped for Python $version, which is not here"
     fi
 done
 export PATH
+[[ -z ${OUTER:-} ]] || set -- "$@" "${outer[@]}"
 cd "$copy"
 rm -rf tests/output/junit
 code=0

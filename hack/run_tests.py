@@ -109,7 +109,7 @@ SUITES = [
         "long",
         60,
     ),
-    spare("sanity", "hack/ansible-test.sh sanity --venv --color no --junit", "sanity"),
+    spare("sanity", "OUTER=1 hack/ansible-test.sh sanity --color no --junit", "sanity"),
     Suite(
         "unit-3.11",
         f"hack/pytest.sh 3.11 {{junit}} tests/unit {' '.join(f'--ignore {path}' for path in PLAYS)}",
@@ -117,6 +117,11 @@ SUITES = [
     ),
     spare("ansible-lint", "ansible-lint --nocolor", "lint"),
     # Not in `make test`: what differs between these versions is mostly what imports, and `matrix` imports it.
+    Suite(
+        "sanity-pythons",
+        "hack/ansible-test.sh sanity --venv --color no --junit --test compile --test import",
+        "release",
+    ),
     Suite("unit-3.12", "hack/pytest.sh 3.12 {junit} tests/unit/plugins", "release"),
     Suite("unit-3.13", "hack/pytest.sh 3.13 {junit} tests/unit/plugins", "release"),
     Suite(
