@@ -4,4 +4,12 @@
 
 from __future__ import annotations
 
+import typing as t
+
 MANAGER = "ipu.fabric"
+
+
+def is_ours(obj: t.Optional[t.Mapping[str, t.Any]]) -> bool:
+    """Whether this collection has applied an object of the API."""
+    fields = ((obj or {}).get("metadata") or {}).get("managedFields") or ()
+    return any(each.get("manager") == MANAGER and each.get("operation") == "Apply" for each in fields)

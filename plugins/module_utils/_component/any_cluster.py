@@ -6,7 +6,8 @@ from __future__ import annotations
 
 import typing as t
 
-from .._host.cluster import MULTUS_IMAGES
+from .._host.cluster import MULTUS_IMAGES, image_names
+from .._host.nic_policies import KINDS
 from .._ipam.pool_audit import running_pods
 from .._ipam.spiderpool import PATH as SPIDERPOOL
 from .._kube.client import Cluster
@@ -15,7 +16,6 @@ from .._kube.query import Object, query
 from .._kube.rights import TO_PROVE, require_rights, served_rights
 from .._model.plan import Plan
 from .._network.address_sources import listed_pools
-from .._network.cluster_info import image_names
 from .._network.macvlan_objects import API as MELLANOX
 from .._plan.derived import ClusterObjects, derive_plan
 from .._plan.derived_addresses import Pools
@@ -28,8 +28,7 @@ NETWORKS = {
     "SpiderMultusConfig": f"{SPIDERPOOL}/spidermultusconfigs",
 }
 POLICIES = {
-    "NicClusterPolicy": f"/apis/{MELLANOX}/nicclusterpolicies",
-    "NicNodePolicy": f"/apis/{MELLANOX}/nicnodepolicies",
+    **KINDS,
     "SriovNetworkNodePolicy": f"{SRIOV}/sriovnetworknodepolicies",
 }
 # ConfigMaps of the RDMA shared device plugin without an operator, as its own manifests have it, and of multus.

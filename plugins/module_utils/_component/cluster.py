@@ -8,9 +8,9 @@ import typing as t
 
 from ansible.module_utils.basic import AnsibleModule
 
+from .._common.manager import is_ours
 from .._ipu.operator import read_ipu_operator
 from .._kube.client import Cluster, connect
-from .._kube.ownership import is_ours
 from .._kube.rights import missing_rights, user_name
 from .._model.operators import MpiFacts
 from .._network.cluster_info import read_cluster

@@ -6,9 +6,9 @@ from __future__ import annotations
 
 import contextlib
 import ipaddress
-import json
 import typing as t
 
+from .._common.cni import plugins_of
 from .._model.observation import SeenAttachment
 
 ATTACHMENTS = "/apis/k8s.cni.cncf.io/v1/network-attachment-definitions"
@@ -16,38 +16,9 @@ ATTACHMENTS = "/apis/k8s.cni.cncf.io/v1/network-attachment-definitions"
 WITH_RANGES = ("host-local", "whereabouts")  # IPAMs that have the addresses in their own settings
 
 
-class Ipam(t.TypedDict, total=False):
-    """The parts of an IPAM's settings that are read."""
-
-    type: str
-    addresses: t.List[t.Dict[str, str]]
-
-
-class Plugin(t.TypedDict, total=False):
-    """The parts of a CNI configuration that are read, which is one plugin or a chain of them."""
-
-    type: str
-    master: str
-    device: str
-    pciBusID: str
-    mode: str
-    ipam: Ipam
-    plugins: t.List[Plugin]
-
-
-def _plugins(text: str) -> t.List[Plugin]:
-    """The plugins of a CNI configuration; none of one that is no JSON."""
-    try:
-        config: Plugin = json.loads(text)
-    except ValueError:
-        return []
-    chain = config.get("plugins") if isinstance(config, dict) else None
-    return [plugin for plugin in (chain if isinstance(chain, list) else [config]) if isinstance(plugin, dict)]
-
-
-def _addresses(plugin: Plugin) -> t.List[str]:
+def _addresses(ipam: object) -> t.List[str]:
     """The addresses of the IPAM `static`, without their prefixes and without what is none."""
-    ipam, found = plugin.get("ipam"), []
+    found = []
     if isinstance(ipam, dict) and ipam.get("type") == "static":
         for entry in ipam.get("addresses") or ():
             with contextlib.suppress(ValueError, AttributeError, TypeError):
@@ -59,14 +30,14 @@ def read_attachments(configs: t.Iterable[t.Tuple[str, str, str]]) -> t.List[Seen
     """Those that name a NIC or addresses, an entry for each plugin that does; of namespace, name and configuration."""
     found: t.List[SeenAttachment] = []
     for namespace, name, config in configs:
-        for plugin in _plugins(config):
+        for plugin in plugins_of(config):
             entry: SeenAttachment = {
                 "namespace": namespace,
                 "name": name,
                 "plugin": str(plugin.get("type", "")),
                 "nic": str(plugin.get("master") or plugin.get("device") or plugin.get("pciBusID") or ""),
                 "mode": str(plugin.get("mode", "")),
-                "addresses": _addresses(plugin),
+                "addresses": _addresses(plugin.get("ipam")),
             }
             ipam = plugin.get("ipam")
             if isinstance(ipam, dict) and ipam.get("type") in WITH_RANGES:

@@ -214,15 +214,17 @@ def image_name(image: str) -> str:
     return image.rpartition("/")[2].partition("@")[0].partition(":")[0]
 
 
-def multus(daemon_sets: ApiObject) -> t.List[str]:
-    """The DaemonSets of multus, as NAMESPACE/NAME. Some install it by an init container."""
-    found = []
-    for each in daemon_sets.get("items", []):
-        pods = each.get("spec", {}).get("template", {}).get("spec", {})
-        containers = [*pods.get("initContainers", []), *pods.get("containers", [])]
-        if any(image_name(one.get("image", "")) in MULTUS_IMAGES for one in containers):
-            found.append("{namespace}/{name}".format(**each["metadata"]))
-    return sorted(found)
+def image_names(workload: t.Mapping[str, t.Any]) -> t.List[str]:
+    """The last parts of a workload's images, without registry and tag. Some install multus by an init container."""
+    pods = workload.get("spec", {}).get("template", {}).get("spec", {})
+    containers = [*(pods.get("initContainers") or ()), *(pods.get("containers") or ())]
+    return [image_name(each.get("image", "")) for each in containers]
+
+
+def places(workloads: t.Iterable[t.Mapping[str, t.Any]], images: t.Sequence[str]) -> t.List[str]:
+    """The workloads that run one of the images, as NAMESPACE/NAME."""
+    found = [each["metadata"] for each in workloads if set(image_names(each)) & set(images)]
+    return sorted("{namespace}/{name}".format(**metadata) for metadata in found)
 
 
 def mark_exclusive(network: PodNetwork, asks: Ask) -> PodNetwork:
@@ -373,5 +375,5 @@ def read_cluster(root: str) -> ClusterFacts:
         "ipu": ipu,
         "fabric_networks": fabric,
         "charts": charts,
-        "multus": multus(daemon_sets),
+        "multus": places(daemon_sets.get("items", []), MULTUS_IMAGES),
     }

@@ -4,11 +4,11 @@
 
 from __future__ import annotations
 
-import json
 import os
 import typing as t
 
 from .._common.cilium import BACKUP
+from .._common.cni import plugins_of
 from .._model.observation import CniFile
 from .files import read_text
 
@@ -17,14 +17,8 @@ ENDINGS = (".conf", ".conflist", ".json")  # that runtimes read
 
 def plugin_of(text: str) -> str:
     """The plugin that a configuration starts first; empty where it can't be read."""
-    try:
-        tree = json.loads(text)
-    except ValueError:
-        return ""
-    for first in (tree.get("plugins"), [tree]) if isinstance(tree, dict) else ():
-        if isinstance(first, list) and first and isinstance(first[0], dict) and isinstance(first[0].get("type"), str):
-            return str(first[0]["type"])
-    return ""
+    first = next((plugin.get("type") for plugin in plugins_of(text)), "")
+    return first if isinstance(first, str) else ""
 
 
 def read_disabled(directory: str, root: str = "/") -> t.List[CniFile]:

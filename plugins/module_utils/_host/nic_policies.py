@@ -7,7 +7,7 @@ from __future__ import annotations
 import typing as t
 
 from .._common.helm_record import Object
-from .._common.manager import MANAGER
+from .._common.manager import is_ours
 from .._model.observation import NicPolicy
 from .kubectl import Ask
 
@@ -24,11 +24,11 @@ def read_nic_policies(asks: Ask) -> t.List[NicPolicy]:
 
 
 def _policy(kind: str, policy: Object) -> NicPolicy:
-    spec, fields = policy.get("spec", {}), policy["metadata"].get("managedFields", [])
+    spec = policy.get("spec", {})
     return {
         "kind": kind,
         "name": policy["metadata"]["name"],
         "sections": [section for section in SHARED if spec.get(section)],
         "node_selector": dict(spec.get("nodeSelector") or {}),
-        "ours": any(each.get("manager") == MANAGER and each.get("operation") == "Apply" for each in fields),
+        "ours": is_ours(policy),
     }

@@ -11,10 +11,11 @@ import typing as t
 
 from ansible.module_utils.basic import AnsibleModule
 
+from .._common.manager import is_ours
 from .._common.result import FabricError, outcome
 from .._common.secrets import hide, in_objects
 from .client import ApiError, Cluster, comparable, connect, describe, refusal, unknown_kind, wait_until
-from .ownership import is_ours, why_kept
+from .ownership import why_kept
 from .query import Object, query
 from .readiness import condition_true
 

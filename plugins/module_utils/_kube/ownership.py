@@ -7,7 +7,7 @@ from __future__ import annotations
 import typing as t
 
 from .._common.helm_record import RENDER_LABEL
-from .._common.manager import MANAGER
+from .._common.manager import MANAGER, is_ours
 from .client import Cluster, describe
 from .helm_storage import read_releases
 from .query import Object, query, quoted
@@ -31,11 +31,6 @@ RELEASE_NAME, RELEASE_NAMESPACE, HOOK = (
     f"metadata.annotations.{quoted(key)}"
     for key in ("meta.helm.sh/release-name", "meta.helm.sh/release-namespace", "helm.sh/hook")
 )
-
-
-def is_ours(obj: t.Optional[Object]) -> bool:
-    """Whether this collection has applied the object."""
-    return bool(query(f"metadata.managedFields[?manager=='{MANAGER}' && operation=='Apply']", obj))
 
 
 def is_only_ours(obj: t.Optional[Object]) -> bool:

@@ -7,12 +7,12 @@ from __future__ import annotations
 import contextlib
 import typing as t
 
+from .._common.manager import is_ours
 from .._common.result import FabricError
 from .._model.stacks import NETWORKS
 from .client import Cluster, wait_until
 from .multus import network_status
 from .nodes import why_not_ready
-from .ownership import is_ours
 from .pod_problems import Problem
 from .query import Object, query, quoted
 from .readiness import network_problems

@@ -7,10 +7,10 @@ from __future__ import annotations
 import contextlib
 import typing as t
 
+from .._common.manager import is_ours
 from .._ipam.ranges import parse_ranges, range_texts
 from .._kube.client import Cluster, describe
 from .._kube.multus import ATTACHMENTS, NAD, read_ipams
-from .._kube.ownership import is_ours
 from .._kube.query import Object, query
 from .._model.pools import AddressSource
 from .address_sets import MALFORMED, pool_addresses, range_addresses, read_ranges, stores

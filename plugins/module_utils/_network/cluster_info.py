@@ -6,12 +6,13 @@ from __future__ import annotations
 
 import typing as t
 
-from .._host.cluster import MULTUS_IMAGES, image_name
+from .._common.manager import is_ours
+from .._host.cluster import MULTUS_IMAGES, image_names, places
 from .._host.facts import ca_digest
 from .._host.nic_policies import KINDS
 from .._kube.client import Cluster
 from .._kube.multus import ATTACHMENTS, read_ipams
-from .._kube.ownership import is_ours, own_labels, release_is_ours
+from .._kube.ownership import own_labels, release_is_ours
 from .._kube.query import Object, query, quoted
 from .._kube.readiness import condition_true
 from .._kubeadm.membership import CONTROL_PLANE_LABEL
@@ -30,18 +31,6 @@ ROOT_CA = "/api/v1/namespaces/kube-system/configmaps/kube-root-ca.crt"
 MIRROR = "kubernetes.io/config.mirror"
 POLICY = "/apis/mellanox.com/v1alpha1/nicclusterpolicies/nic-cluster-policy"
 NODE_POLICIES = KINDS["NicNodePolicy"]
-
-
-def image_names(workload: Object) -> t.List[str]:
-    """The last parts of a workload's images, without registry and tag. Some install multus beforehand."""
-    images = query("spec.template.spec.[initContainers, containers][].image", workload) or []
-    return [image_name(image) for image in images]
-
-
-def places(workloads: t.Sequence[Object], images: t.Sequence[str]) -> t.List[str]:
-    """Namespace and name of the workloads that run one of the images."""
-    found = [w["metadata"] for w in workloads if set(image_names(w)) & set(images)]
-    return sorted(f"{metadata['namespace']}/{metadata['name']}" for metadata in found)
 
 
 def component_releases(cluster: Cluster) -> t.Dict[str, t.Dict[str, str]]:

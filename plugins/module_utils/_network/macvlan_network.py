@@ -8,10 +8,10 @@ import typing as t
 
 from ansible.module_utils.basic import AnsibleModule
 
+from .._common.manager import is_ours
 from .._common.result import FabricError, outcome
 from .._kube.client import Cluster, connect, describe, unknown_kind, wait_until
 from .._kube.multus import Attachment, nad_difference, nad_faults, nad_reference
-from .._kube.ownership import is_ours
 from .._kube.query import Object, query
 from .macvlan_objects import macvlan_object, readable_spec
 from .unplanned import prune_networks

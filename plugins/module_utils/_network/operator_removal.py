@@ -12,12 +12,11 @@ from ansible.module_utils.basic import AnsibleModule
 
 from .._common.result import outcome
 from .._common.text import shorten_list
-from .._host.cluster import MULTUS_IMAGES
+from .._host.cluster import MULTUS_IMAGES, image_names
 from .._kube.client import connect, describe
 from .._kube.multus import NAD, Name, Pool, networks_of, read_ipams
 from .._kube.query import Object, query
 from .address_sets import MALFORMED, pool_names
-from .cluster_info import image_names
 from .removal import SHOWN, Removal, divide, name_of, staying
 from .unplanned import attachment_of, belongs_to, find_users
 

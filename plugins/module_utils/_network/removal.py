@@ -6,11 +6,11 @@ from __future__ import annotations
 
 import typing as t
 
+from .._common.manager import is_ours
 from .._common.result import FabricError
 from .._common.text import shorten_list
 from .._kube.client import Cluster, describe, wait_until
 from .._kube.multus import Name
-from .._kube.ownership import is_ours
 from .._kube.query import Object
 
 SHOWN = 20

@@ -12,9 +12,9 @@ import typing as t
 
 from ansible.module_utils.basic import AnsibleModule
 
+from .._common.manager import is_ours
 from .._common.result import outcome
 from .._kube.client import ApiError, Cluster, connect, describe, refusal, wait_until
-from .._kube.ownership import is_ours
 from .._kube.query import Object, query, quoted
 from .cluster_info import NODE_POLICIES, POLICY
 

@@ -10,16 +10,16 @@ import typing as t
 
 from ansible.module_utils.basic import AnsibleModule
 
+from .._common.manager import is_ours
 from .._common.result import outcome
 from .._common.text import shorten_list
-from .._host.cluster import MULTUS_IMAGES
+from .._host.cluster import MULTUS_IMAGES, image_names
 from .._ipam.spiderpool import API
 from .._kube.client import connect, describe
 from .._kube.multus import NAD, Name, networks_of, read_ipams
-from .._kube.ownership import is_ours
 from .._kube.query import Object, query
 from .._model.operators import Installation
-from .cluster_info import image_names, installations
+from .cluster_info import installations
 from .removal import SHOWN, Removal, divide, name_of, staying
 
 NETWORK, POOL, ENDPOINT = "SpiderMultusConfig", "SpiderIPPool", "SpiderEndpoint"

@@ -14,6 +14,7 @@ import typing as t
 
 from ansible.module_utils.basic import AnsibleModule
 
+from .._common.manager import is_ours
 from .._common.result import FabricError, outcome
 from .._common.text import shorten_list
 from .._ipam.leaks import Pods, read_pod
@@ -23,7 +24,6 @@ from .._ipam.ranges import parse_ranges, read_address
 from .._ipam.whereabouts import WHEREABOUTS, reserved_address
 from .._kube.client import ApiError, Cluster, connect, describe, refusal, wait_until
 from .._kube.multus import ATTACHMENTS, NAD, Attachment, Name, Pool, nad_faults, named_pools, networks_of, read_ipams
-from .._kube.ownership import is_ours
 from .._kube.query import Object, query
 from .._model.pools import AddressSource
 from . import address_sets, address_sources

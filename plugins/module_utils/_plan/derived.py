@@ -13,6 +13,7 @@ import itertools
 import json
 import typing as t
 
+from .._common.cni import plugins_of
 from .._common.result import FabricError
 from .._common.text import shorten_list
 from .._kube.multus import INSTALL, Name, networks_of
@@ -143,9 +144,7 @@ def main_plugin(attachment: Object) -> t.Tuple[Object, t.List[str]]:
     text = query("spec.config", attachment)
     if not text:
         raise LeftOutError("its CNI configuration is a file on the nodes, which the API does not show")
-    config = read_config(text)
-    chain = config.get("plugins", [config])
-    plugins = [each for each in chain if isinstance(each, dict)] if isinstance(chain, list) else []
+    plugins = plugins_of(text)
     types = [str(each.get("type", "")) for each in plugins]
     if not any(types):
         raise LeftOutError(

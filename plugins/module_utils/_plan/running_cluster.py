@@ -264,6 +264,21 @@ def check_stack(
             )
 
 
+def multus_problem(variable: str, wanted: bool, others: t.Sequence[str]) -> t.Tuple[str, str]:
+    """What is wrong with a multus beside that of others, or with none at all, and what to do; empty if nothing is."""
+    if wanted and others:
+        return (
+            "The cluster has a multus already, and two of them overwrite each other's CNI configuration.",
+            f"Set {variable} to false to use the installed one, or remove it first.",
+        )
+    if not wanted and not others:
+        return (
+            "Without multus pods would get no fabric interface.",
+            f"Set {variable} to true, or have what manages the cluster install one first.",
+        )
+    return "", ""
+
+
 def check_multus(
     settings: Settings,
     running: t.Optional[Running],
@@ -277,22 +292,11 @@ def check_multus(
     own, there = settings.own_multus, running.facts["multus"]
     namespace = own.namespace or STACKS[stack_name(releases)].namespace
     others = [place for place in there if not place.startswith(f"{namespace}/")]
-    if own.multus and others:
-        findings.error(
-            "cluster-stack",
-            [running.host],
-            "The cluster has a multus already, and two of them overwrite each other's CNI configuration.",
-            f"fabric_multus is true; {running.host} has {', '.join(others)}",
-            "Set fabric_multus to false to use the installed one, or remove it first.",
-        )
-    if not own.multus and not others:
-        findings.error(
-            "cluster-stack",
-            [running.host],
-            "Without multus pods would get no fabric interface.",
-            f"fabric_multus is false; {running.host} has no DaemonSet of another multus",
-            "Set fabric_multus to true, or have what manages the cluster install one first.",
-        )
+    why, step = multus_problem("fabric_multus", own.multus, others)
+    if why:
+        seen = ", ".join(others) or "no DaemonSet of another multus"
+        said = f"fabric_multus is {str(own.multus).lower()}; {running.host} has {seen}"
+        findings.error("cluster-stack", [running.host], why, said, step)
 
 
 def check_own_kubeconfig(settings: Settings, findings: Findings) -> None:

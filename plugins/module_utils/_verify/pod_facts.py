@@ -5,11 +5,11 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import typing as t
 
 from ansible.module_utils.basic import AnsibleModule
 
+from .._common.cni import plugins_of
 from .._common.result import FabricError
 from .._kube.client import Cluster, connect
 from .._kube.multus import ATTACHMENTS, NAD, network_fault, network_status, requests
@@ -197,7 +197,8 @@ def pod_networks(pod: Object, nads: t.Optional[t.Sequence[Object]]) -> t.List[Po
         if name in [each.name for each in found]:
             continue
         mine = next((entry for entry in status if entry.get("name") == name), {})
-        config = config_of(known.get(name, {}))
+        # Of a chain the first plugin makes the interface.
+        config = next(iter(plugins_of(query("spec.config", known.get(name)))), {})
         found.append(
             PodNetwork(
                 name=name,
@@ -212,16 +213,6 @@ def pod_networks(pod: Object, nads: t.Optional[t.Sequence[Object]]) -> t.List[Po
             )
         )
     return found
-
-
-def config_of(nad: Object) -> t.Mapping[str, t.Any]:
-    """The CNI plugin of a network that makes the interface: of a chain, the first."""
-    try:
-        config = json.loads(query("spec.config", nad) or "{}")
-        chain = config.get("plugins") or [config]
-        return chain[0] if isinstance(chain[0], dict) else {}
-    except (ValueError, AttributeError, IndexError, TypeError):
-        return {}
 
 
 def explain_pod(module: AnsibleModule) -> t.Dict[str, t.Any]:

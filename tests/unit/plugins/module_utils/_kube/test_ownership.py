@@ -1,6 +1,7 @@
 """Whose an object is, and that the removal of objects by name takes only ours."""
 
 import pytest
+from ansible_collections.ipu.fabric.plugins.module_utils._common.manager import is_ours
 from ansible_collections.ipu.fabric.plugins.module_utils._kube import apply, ownership
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import Cluster, Resource
 from ansible_collections.ipu.fabric.tests.unit.fixtures.module import Module
@@ -24,11 +25,11 @@ KUBECTL = {"manager": "kubectl-create", "operation": "Update"}
 )
 def test_who_made_it(managers, ours, only):
     obj = {"metadata": {"name": "a", "managedFields": managers}}
-    assert (ownership.is_ours(obj), ownership.is_only_ours(obj)) == (ours, only)
+    assert (is_ours(obj), ownership.is_only_ours(obj)) == (ours, only)
 
 
 def test_what_is_not_there_is_nobodys():
-    assert not ownership.is_ours(None)
+    assert not is_ours(None)
     assert not ownership.is_only_ours(None)
 
 

@@ -8,6 +8,7 @@ import json
 import typing as t
 
 import pytest
+from ansible_collections.ipu.fabric.plugins.module_utils._host.cluster import image_names
 from ansible_collections.ipu.fabric.plugins.module_utils._host.facts import ca_digest
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.client import Cluster
 from ansible_collections.ipu.fabric.plugins.module_utils._network import cluster_info
@@ -109,7 +110,7 @@ def test_operator_view(image, metadata, version, release):
     ],
 )
 def test_a_network_operator_is_known_by_its_image(image, is_one):
-    assert ("network-operator" in cluster_info.image_names(deployment(image))) == is_one
+    assert ("network-operator" in image_names(deployment(image))) == is_one
 
 
 @pytest.mark.parametrize(
