@@ -6,10 +6,12 @@ from __future__ import annotations
 
 import typing as t
 
+from .helm_record import Object
+
 MANAGER = "ipu.fabric"
 
 
-def is_ours(obj: t.Optional[t.Mapping[str, t.Any]]) -> bool:
+def is_ours(obj: t.Optional[Object]) -> bool:
     """Whether this collection has applied an object of the API."""
     fields = ((obj or {}).get("metadata") or {}).get("managedFields") or ()
     return any(each.get("manager") == MANAGER and each.get("operation") == "Apply" for each in fields)

@@ -8,8 +8,8 @@ import typing as t
 
 from .._host.cluster import MULTUS_IMAGES, image_names
 from .._host.nic_policies import KINDS
+from .._ipam.own_pools import PATH as OWN_POOLS
 from .._ipam.pool_audit import running_pods
-from .._ipam.spiderpool import PATH as SPIDERPOOL
 from .._kube.client import Cluster
 from .._kube.multus import ATTACHMENTS, read_ipams
 from .._kube.query import Object, query
@@ -25,7 +25,7 @@ NETWORKS = {
     "MacvlanNetwork": f"/apis/{MELLANOX}/macvlannetworks",
     "HostDeviceNetwork": f"/apis/{MELLANOX}/hostdevicenetworks",
     "SriovNetwork": f"{SRIOV}/sriovnetworks",
-    "SpiderMultusConfig": f"{SPIDERPOOL}/spidermultusconfigs",
+    "SpiderMultusConfig": f"{OWN_POOLS}/spidermultusconfigs",
 }
 POLICIES = {
     **KINDS,
@@ -60,7 +60,7 @@ def read_objects(cluster: Cluster) -> ClusterObjects:
         nodes=cluster.items("/api/v1/nodes"),
         attachments=attachments,
         networks=read_kinds(cluster, NETWORKS),
-        pools=Pools(listed_pools(cluster), cluster.items(f"{SPIDERPOOL}/spiderippools")),
+        pools=Pools(listed_pools(cluster), cluster.items(f"{OWN_POOLS}/spiderippools")),
         policies=read_kinds(cluster, POLICIES),
         config_maps=named_config_maps(cluster),
         multus=[each for each in daemonsets if set(image_names(each)) & set(MULTUS_IMAGES)],

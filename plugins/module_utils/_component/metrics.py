@@ -9,9 +9,10 @@ import typing as t
 
 from .._common.result import FabricError
 from .._host.ipu_operator import METRICS_SERVICE, PROXY, WEBHOOK_SERVICE
+from .._model.stacks import STACKS
 
 # Of metrics_sources, what needs no IPU operator; and what stands for its controller, whose metrics need no exporter.
-WITHOUT_IPUS = ("kube_state_metrics", "spiderpool")
+WITHOUT_IPUS = ("kube_state_metrics", *STACKS)
 CONTROLLER = "ipu_operator"
 TOKEN_SECRET = "ipu-operator-metrics-token"  # its name, no secret
 

@@ -15,7 +15,7 @@ from .._common.admission import PROVER, count_of
 from .._common.result import FabricError
 from .._kube.query import Object
 from .._model.plan import Plan
-from .._model.stacks import has_rdma
+from .._model.stacks import SPIDERNET, has_rdma
 from .._model.wish import Objects
 from .objects import POD_SECURITY, home, named
 
@@ -46,7 +46,7 @@ READ = {
     "whereabouts.cni.cncf.io": ["ippools", "overlappingrangeipreservations"],
     "nv-ipam.nvidia.com": ["ippools", "cidrpools"],
     "mellanox.com": ["nicclusterpolicies", "macvlannetworks", "hostdevicenetworks", "ipoibnetworks"],
-    "spiderpool.spidernet.io": ["spiderippools", "spiderendpoints", "spidermultusconfigs"],
+    SPIDERNET: ["spiderippools", "spiderendpoints", "spidermultusconfigs"],
 }
 
 

@@ -11,7 +11,7 @@ import typing as t
 
 from .._common.result import FabricError
 from .._common.text import fingerprint
-from .._ipam.spiderpool import API, POOL_MAX, ipam, network_problems, pool_of
+from .._ipam.own_pools import API, POOL_MAX, ipam, network_problems, pool_of
 from .._kube.merge_values import merge_values
 from .._kube.multus import Attachment
 from .._kube.query import Object

@@ -14,6 +14,7 @@ import re
 import typing as t
 
 from .._common.cilium import CONFIG, is_exclusive
+from .._common.helm_record import Object
 from .._model.observation import ClusterFacts, FabricNetwork, NodeIdentity, NvIpamPool, PodNetwork
 from .._model.stacks import STACKS
 from .attachments import ATTACHMENTS, read_attachments
@@ -214,14 +215,14 @@ def image_name(image: str) -> str:
     return image.rpartition("/")[2].partition("@")[0].partition(":")[0]
 
 
-def image_names(workload: t.Mapping[str, t.Any]) -> t.List[str]:
+def image_names(workload: Object) -> t.List[str]:
     """The last parts of a workload's images, without registry and tag. Some install multus by an init container."""
     pods = workload.get("spec", {}).get("template", {}).get("spec", {})
     containers = [*(pods.get("initContainers") or ()), *(pods.get("containers") or ())]
     return [image_name(each.get("image", "")) for each in containers]
 
 
-def places(workloads: t.Iterable[t.Mapping[str, t.Any]], images: t.Sequence[str]) -> t.List[str]:
+def places(workloads: t.Iterable[Object], images: t.Sequence[str]) -> t.List[str]:
     """The workloads that run one of the images, as NAMESPACE/NAME."""
     found = [each["metadata"] for each in workloads if set(image_names(each)) & set(images)]
     return sorted("{namespace}/{name}".format(**metadata) for metadata in found)

@@ -16,7 +16,7 @@ from .._kube.query import Object, query
 from .._model.pools import AddressPool
 from .leaks import Pods, confirmed_leaks, read_pod
 from .nv_ipam import NV_IPAM, nv_ipam_pools
-from .spiderpool import PATH, spider_pools
+from .own_pools import PATH, spider_pools
 from .whereabouts import WHEREABOUTS, whereabouts_pools
 
 PAGE = 500  # pods a request: all pods of a large cluster in one answer hurt the API server

@@ -7,6 +7,7 @@ from __future__ import annotations
 import typing as t
 
 from .._common.result import FabricError
+from .._model.stacks import SPIDERNET
 from .client import ApiError, Cluster
 from .query import query
 
@@ -52,9 +53,9 @@ TO_PROVE: Rights = {
     "hostdevicenetworks.mellanox.com": ("list",),
     "ippools.nv-ipam.nvidia.com": ("list",),
     "cidrpools.nv-ipam.nvidia.com": ("list",),
-    "spidermultusconfigs.spiderpool.spidernet.io": ("get", "list"),
-    "spiderippools.spiderpool.spidernet.io": ("list",),
-    "spiderendpoints.spiderpool.spidernet.io": ("list",),
+    f"spidermultusconfigs.{SPIDERNET}": ("get", "list"),
+    f"spiderippools.{SPIDERNET}": ("list",),
+    f"spiderendpoints.{SPIDERNET}": ("list",),
     "sriovnetworks.sriovnetwork.openshift.io": ("list",),
     "sriovnetworknodepolicies.sriovnetwork.openshift.io": ("list",),
     "ippools.whereabouts.cni.cncf.io": ("list",),

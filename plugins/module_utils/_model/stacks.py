@@ -12,6 +12,8 @@ from .plan import HOST, Plan, PlannedLink, PlannedNetwork, Releases
 NETWORKS = "k8s.v1.cni.cncf.io/networks"  # annotation of a pod: the networks that it asks multus for
 OWN_DEVICES = ("sriov", "host-device")  # CNI plugins that give each pod a device of its own
 StackName = t.Literal["network_operator", "spiderpool"]
+OWN_IPAM: t.Final = "spiderpool"  # the stack that has an IPAM of its own
+SPIDERNET = "spiderpool.spidernet.io"  # API group of its pools and networks
 
 
 class Stack(t.NamedTuple):
@@ -64,7 +66,7 @@ STACKS: t.Dict[StackName, Stack] = {
         "spiderpool",
         "spiderpool",
         frozenset({"SpiderIPPool", "SpiderMultusConfig", "NetworkAttachmentDefinition"}),
-        "spiderpool.spidernet.io/v2beta1",
+        f"{SPIDERNET}/v2beta1",
         "SpiderMultusConfig",
         "namespaces/{namespace}/spidermultusconfigs/{name}",
         states=False,

@@ -14,7 +14,7 @@ from .._common.manager import is_ours
 from .._common.result import outcome
 from .._common.text import shorten_list
 from .._host.cluster import MULTUS_IMAGES, image_names
-from .._ipam.spiderpool import API
+from .._ipam.own_pools import API
 from .._kube.client import connect, describe
 from .._kube.multus import NAD, Name, networks_of, read_ipams
 from .._kube.query import Object, query

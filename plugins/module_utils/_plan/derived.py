@@ -19,12 +19,12 @@ from .._common.text import shorten_list
 from .._kube.multus import INSTALL, Name, networks_of
 from .._kube.query import Object, query, quoted
 from .._model.plan import NotProved, Plan, PlannedHost, PlannedLink, PlannedNetwork, PlannedSubnet
-from .._model.stacks import OWN_DEVICES
+from .._model.stacks import OWN_DEVICES, OWN_IPAM, STACKS
 from .derived_addresses import Given, LeftOutError, Pools, addresses_of
 
 CNIS = {"macvlan": "bridge", "ipvlan": "l2", "sriov": "", "host-device": ""}  # with the mode that they have by default
 RESOURCE = "k8s.v1.cni.cncf.io/resourceName"  # annotation of a NetworkAttachmentDefinition
-MADE_BY = {"MacvlanNetwork": "network_operator", "SpiderMultusConfig": "spiderpool"}
+MADE_BY = {stack.network: name for name, stack in STACKS.items()}
 CONTROL_PLANES = ("node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master")  # keys of taints
 NO_MASTER = "(default route)"  # the NIC that CNI plugins take where no other is named
 ALONE = 'Prove it alone: -e \'{{"fabric_prove_networks": ["{}"]}}\'.'
@@ -252,7 +252,7 @@ def derive_network(attachment: Object, seen: ClusterObjects, known: t.Sequence[R
         "pools": addresses.pools,
         "made_by": next((MADE_BY[kind] for kind in owners if kind in MADE_BY), ""),
     }
-    if network["made_by"] == "spiderpool" and "coordinator" not in chain:
+    if network["made_by"] == OWN_IPAM and "coordinator" not in chain:
         network["made_by"] = ""  # pods have no routes of their own on each rail then
     if cni != "macvlan":
         network["cni"] = cni
@@ -432,7 +432,7 @@ def derive_plan(seen: ClusterObjects, only: t.Sequence[str] = ()) -> Plan:
             "kubernetes": seen.version,
             "stack": "",
             "network_operator": "",
-            "spiderpool": "",
+            OWN_IPAM: "",
             "gpu_operator": "",
             "ipu_operator": "",
             "cni": "none",

@@ -15,6 +15,7 @@ from .._ipam.ranges import parse_ranges, union
 from .._ipam.whereabouts import bounded_range
 from .._kube.query import Object, query
 from .._model.plan import PlannedPool
+from .._model.stacks import OWN_IPAM, STACKS
 from .._network.address_sets import MALFORMED, pool_addresses, pool_names, read_ranges
 
 with contextlib.suppress(ImportError):  # the module says so, by its `libraries`
@@ -36,7 +37,7 @@ class Pools(t.NamedTuple):
     """Pools of a cluster as its API returns them."""
 
     nv_ipam: t.Sequence[Object]  # each with its kind, IPPool or CIDRPool
-    spiderpool: t.Sequence[Object]
+    own: t.Sequence[Object]  # of the stack that has its own IPAM
 
 
 class Given(t.NamedTuple):
@@ -183,16 +184,18 @@ def of_nv_ipam(ipam: Object, pools: Pools) -> Addresses:
     return Addresses(given, planned if given else [], notes, nodes=gives)
 
 
-def of_spiderpool(ipam: Object, pools: Pools) -> Addresses:
+def of_own_ipam(ipam: Object, pools: Pools) -> Addresses:
     """Of several pools of a family a pod gets an address of the first that is for its node."""
-    known = {pool["metadata"]["name"]: pool["spec"] for pool in pools.spiderpool if not pool["spec"].get("disable")}
+    known = {pool["metadata"]["name"]: pool["spec"] for pool in pools.own if not pool["spec"].get("disable")}
     named = [*(ipam.get("default_ipv4_ippool") or ()), *(ipam.get("default_ipv6_ippool") or ())]
     named = named or [name for name, spec in known.items() if spec.get("default")]
     specs = [known[name] for name in named if name in known]
     if not named:
         raise LeftOutError("it names no SpiderIPPool, and none is the default: pods or namespaces name theirs")
     if not specs:
-        raise LeftOutError(f"Spiderpool has no pool {', '.join(named)}", "Create the SpiderIPPool.", fault=True)
+        raise LeftOutError(
+            f"{STACKS[OWN_IPAM].title} has no pool {', '.join(named)}", "Create the SpiderIPPool.", fault=True
+        )
     kept = sorted({key for spec in specs for key in AFFINITIES if spec.get(key)})
     if kept:
         raise LeftOutError(f"its SpiderIPPools are for some pods only ({', '.join(kept)}), not for those of the proof")
@@ -218,7 +221,7 @@ IPAMS: t.Dict[str, t.Callable[[Object, Pools], Addresses]] = {
     "host-local": of_host_local,
     "static": of_static,
     "nv-ipam": of_nv_ipam,
-    "spiderpool": of_spiderpool,
+    STACKS[OWN_IPAM].ipam: of_own_ipam,
 }
 
 

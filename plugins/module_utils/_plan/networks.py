@@ -14,7 +14,7 @@ from .._common.addresses import read_address, read_interface, read_network
 from .._common.findings import Findings
 from .._common.result import FabricError
 from .._common.text import shorten_list
-from .._ipam import spiderpool
+from .._ipam import own_pools
 from .._ipam.planned_ranges import pool_names
 from .._ipam.ranges import parse_ranges
 from .._ipam.subnet import SHOWN, FabricNode, SubnetRequest, plan_subnet
@@ -28,7 +28,7 @@ from .._model.plan import (
     Releases,
     WhereaboutsRange,
 )
-from .._model.stacks import STACKS, describe_stack, stack_name
+from .._model.stacks import OWN_IPAM, STACKS, describe_stack, stack_name
 from .._network.address_sets import describe_addresses, planned_addresses
 from .endpoints import parse_address
 from .host_links import HostLink, NetworkLinks, subnets_of
@@ -80,8 +80,8 @@ def plan_networks(chosen: t.Sequence[NetworkLinks], rules: NetworkRules, finding
     planned = [_plan_network(network, rules, findings) for network in chosen]
     _check_overlaps(planned, rules.releases["stack"], findings)
     _check_pools(planned, findings)
-    if rules.releases["stack"] == "spiderpool":
-        spiderpool.check_networks(planned, findings)
+    if rules.releases["stack"] == OWN_IPAM:
+        own_pools.check_networks(planned, findings)
     return planned
 
 
@@ -131,8 +131,8 @@ def _plan_network(chosen: NetworkLinks, rules: NetworkRules, findings: Findings)
     _check_leases(chosen, planned["subnets"], reserved, findings)
     planned["pools"] = [family.pool for family in families if family.pool]
     planned["subnet"], planned["pool"] = planned["subnets"][0], next(iter(planned["pools"]), None)
-    own_ipam = rules.releases["ipam"] == "spiderpool"
-    ipam = spiderpool.ipam(planned, network.pool) if own_ipam else _join_ipams(families)
+    own_ipam = rules.releases["ipam"] == STACKS[OWN_IPAM].ipam
+    ipam = own_pools.ipam(planned, network.pool) if own_ipam else _join_ipams(families)
     planned["ipam"] = _find_whereabouts(ipam, rules.cni_network_directory)
     return planned
 
@@ -211,7 +211,7 @@ def _check_advertised(chosen: NetworkLinks, releases: Releases, findings: Findin
             f"{network.name}: no MacvlanNetwork of a release has chained plugins, which accept_ra: false takes.",
             f"accept_ra is false, the stack is {describe_stack(releases)}",
             "Set accept_ra to true and turn router advertisements off on the routers of this VLAN, or set fabric_stack"
-            " to spiderpool.",
+            f" to {OWN_IPAM}.",
         )
     seen = {
         name: f"{chosen.links[name].nic['netdev']} of {name} has {entry['address']}/{entry['prefix']}"
@@ -323,8 +323,8 @@ def _plan_families(chosen: NetworkLinks, rules: NetworkRules) -> t.List[_FamilyP
             avoid_of=rules.avoid,
             avoid_stays=rules.avoid_stays,
             pods=needed,
-            # Spiderpool allocates single addresses, as whereabouts does.
-            ipam="whereabouts" if releases["ipam"] in ("", "spiderpool") else releases["ipam"],
+            # The stack with its own IPAM allocates single addresses, as whereabouts does.
+            ipam="whereabouts" if releases["ipam"] in ("", STACKS[OWN_IPAM].ipam) else releases["ipam"],
             ipam_release=releases["network_operator"] if releases["features"] else "",
             pool_name=pool_name,
         )
@@ -489,8 +489,8 @@ def _check_overlaps(networks: t.Sequence[PlannedNetwork], stack: str, findings: 
             + " bind programs to a rail's address, and route by source address: a table for each rail, which pods have"
             + (
                 " if each network has a gateway:"
-                if stack == "spiderpool"
-                else " with Spiderpool (fabric_stack: spiderpool) and a gateway for each network:"
+                if stack == OWN_IPAM
+                else f" with {STACKS[OWN_IPAM].title} (fabric_stack: {OWN_IPAM}) and a gateway for each network:"
             )
             + " https://github.com/ipu-fabric/ipu.fabric/blob/main/docs/networks.md#many-rails",
         )

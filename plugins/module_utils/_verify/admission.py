@@ -13,6 +13,7 @@ from .._common.text import fingerprint, natural, shorten_list
 from .._kube.query import Object, query, quoted
 from .._model.checks import Check
 from .._model.plan import Finding, Plan
+from .._model.stacks import STACKS
 from .attribution import PEERS, attribute
 from .catalog import CHECK_TYPES, FAILED, PASSED, UNPROVEN
 from .pods import node_of, targets
@@ -42,7 +43,7 @@ PARTS = {
     "boot": ("Rebooted", "Rebooted"),
 }
 OF_ALL = ("releases",)  # what changes on all nodes at once closes none: that would close the cluster
-RELEASES = ("network_operator", "spiderpool", "whereabouts", "gpu_operator")  # of what runs on nodes
+RELEASES = (*STACKS, "whereabouts", "gpu_operator")  # of what runs on nodes
 Parts = t.Mapping[str, str]  # digests by the names in PARTS; of what is not known there is none
 
 

@@ -11,8 +11,8 @@ from ansible_collections.ipu.fabric.plugins.module_utils._common.findings import
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
 from ansible_collections.ipu.fabric.plugins.module_utils._component import spiderpool
 from ansible_collections.ipu.fabric.plugins.module_utils._component.spiderpool import Seen, decide
+from ansible_collections.ipu.fabric.plugins.module_utils._ipam.own_pools import check_networks, ipam
 from ansible_collections.ipu.fabric.plugins.module_utils._ipam.ranges import parse_ranges, range_texts
-from ansible_collections.ipu.fabric.plugins.module_utils._ipam.spiderpool import check_networks, ipam
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.multus import nad_faults
 from ansible_collections.ipu.fabric.plugins.module_utils._model.wish import Wish
 from ansible_collections.ipu.fabric.tests.unit.fixtures.components import defaults

@@ -213,7 +213,7 @@ def test_pods_may_name_their_pools_themselves() -> None:
 
 
 def test_a_pool_for_some_pods_is_not_for_those_of_the_proof() -> None:
-    pools = [{"metadata": {"name": "rail-v4"}, "spec": {**POOLS.spiderpool[0]["spec"], "namespaceName": ["jobs"]}}]
+    pools = [{"metadata": {"name": "rail-v4"}, "spec": {**POOLS.own[0]["spec"], "namespaceName": ["jobs"]}}]
     plan = derive_plan(cluster(nad("a", SPIDER), nad("b", WHEREABOUTS), pools=Pools([], pools)))
     assert "for some pods only (namespaceName)" in told(plan)["default/a"]
 
@@ -309,7 +309,7 @@ def test_pools_choose_nodes() -> None:
     spec = {**POOLS.nv_ipam[0]["spec"], "nodeSelector": {"nodeSelectorTerms": [{"matchExpressions": [
         {"key": "rack", "operator": "In", "values": ["2"]}]}]}}  # fmt: skip
     blocks = {"kind": "IPPool", "metadata": {"name": "rail"}, "spec": spec}
-    spider = {"metadata": {"name": "rail-v4"}, "spec": {**POOLS.spiderpool[0]["spec"], "nodeName": ["w1"]}}
+    spider = {"metadata": {"name": "rail-v4"}, "spec": {**POOLS.own[0]["spec"], "nodeName": ["w1"]}}
     plan = derive_plan(cluster(nad("a", BLOCKS), nad("b", SPIDER), pools=Pools([blocks], [spider])))
     assert {network["name"]: network["hosts"] for network in plan["networks"]} == {"a": ["w2"], "b": ["w1"]}
     assert {name: list(host["links"]) for name, host in plan["hosts"].items()} == {"w1": ["b"], "w2": ["a"]}

@@ -6,8 +6,8 @@ import pytest
 import yaml
 from ansible_collections.ipu.fabric.plugins.module_utils._common.findings import Findings
 from ansible_collections.ipu.fabric.plugins.module_utils._host import links as host_links
+from ansible_collections.ipu.fabric.plugins.module_utils._ipam.own_pools import pool_of
 from ansible_collections.ipu.fabric.plugins.module_utils._ipam.ranges import range_texts
-from ansible_collections.ipu.fabric.plugins.module_utils._ipam.spiderpool import pool_of
 from ansible_collections.ipu.fabric.plugins.module_utils._network.address_sets import planned_addresses
 from ansible_collections.ipu.fabric.plugins.module_utils._plan import network_spec
 from ansible_collections.ipu.fabric.plugins.module_utils._plan import report as plan_report

@@ -1,6 +1,7 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Pools of Spiderpool: of planned networks, with what it can't do for these, and those that a cluster has. Pure."""
+"""Pools of Spiderpool, the stack with an IPAM of its own: of planned networks, with what it can't do for these, and
+those that a cluster has. Pure."""
 
 from __future__ import annotations
 
@@ -14,6 +15,7 @@ from .._common.result import FabricError
 from .._kube.query import Object, query
 from .._model.plan import Ipam, PlannedNetwork
 from .._model.pools import AddressPool
+from .._model.stacks import OWN_IPAM, STACKS
 from .leaks import Holder, Pods, canonical, held_twice, leaked_addresses
 from .pool_facts import Counts, allocated_by_node, pool_facts
 from .ranges import parse_range, parse_ranges
@@ -21,7 +23,7 @@ from .ranges import parse_range, parse_ranges
 with contextlib.suppress(ImportError):  # run_module() says so, by the module's `libraries`
     import netaddr
 
-API = "spiderpool.spidernet.io/v2beta1"
+API = STACKS[OWN_IPAM].group
 PATH = f"/apis/{API}"
 # Spiderpool keeps a list of every address of a pool: half of an IPv6 subnet would not fit into memory.
 POOL_MAX = 1 << 16

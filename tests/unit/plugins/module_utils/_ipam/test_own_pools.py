@@ -7,7 +7,7 @@ import typing as t
 
 import pytest
 from ansible_collections.ipu.fabric.plugins.module_utils._ipam import leaks
-from ansible_collections.ipu.fabric.plugins.module_utils._ipam.spiderpool import KEEPS_ADDRESSES, spider_pools
+from ansible_collections.ipu.fabric.plugins.module_utils._ipam.own_pools import KEEPS_ADDRESSES, spider_pools
 from ansible_collections.ipu.fabric.tests.unit.fixtures.pools import PODS, Object, whys
 
 
