@@ -15,6 +15,7 @@ from ansible import constants
 from ansible.module_utils.parsing.convert_bool import boolean
 
 from ..module_utils._common.result import FabricError
+from ..module_utils._common.text import HUNG, HUNG_STEP
 from ..module_utils._host.facts import clock_offset
 from ..module_utils._host.vipu import split_endpoint
 from ..module_utils._plan import cluster_identity
@@ -40,10 +41,6 @@ CAUSES = {
     " password.",
     "sudo: not found": "Install sudo there, or set ansible_become to false if ansible_user is root.",
 }
-HUNG = (
-    "Log in and see what hangs there (uptime, dmesg, df), or restart it. If it is only slow, set fabric_observe_timeout"
-    " to more seconds. Or remove it from the inventory."
-)
 Result = t.Mapping[str, t.Any]
 Collected = t.Dict[str, t.Any]  # an Observation, as far as it is collected
 
@@ -103,10 +100,10 @@ def error_of(source: str, where: str, result: Result) -> t.Dict[str, str]:
     if limit:
         return {
             "source": source,
-            "what": "The host accepts a connection, and then does not answer.",
+            "what": HUNG,
             "where": where,
             "seen": f"nothing within {limit} s",
-            "next_step": HUNG,
+            "next_step": f"{HUNG_STEP} Or remove it from the inventory.",
         }
     said = result.get("error", {})
     # Where no module has answered, what the host wrote instead says why.

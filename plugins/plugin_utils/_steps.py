@@ -13,7 +13,7 @@ import unicodedata
 
 import yaml
 
-from ..module_utils._common.text import natural, printable, shorten_list
+from ..module_utils._common.text import HUNG, HUNG_STEP, natural, printable, shorten_list
 
 Result = t.Mapping[str, object]
 Rows = t.Tuple[t.Tuple[str, str], ...]  # of a failure: what, seen, next, each with its text
@@ -248,6 +248,9 @@ def describe(result: Result) -> Rows:
     if isinstance(error, dict) and error.get("seen"):  # of a FabricError
         names = {"what": "what", "where": "where", "seen": "seen", "next_step": "next"}
         return tuple((short, _text(error[key])) for key, short in names.items() if error.get(key))
+    limit = result.get("timedout")
+    if isinstance(limit, dict):
+        return (("what", HUNG), ("seen", f"nothing within {limit.get('period')} s"), ("next", HUNG_STEP))
     message = _of_message(_message(result) or "It failed, and did not say why.")
     if "assertion" in result and len(message) == 1:
         message += (("seen", f"{_text(result['assertion'])} is not true"),)

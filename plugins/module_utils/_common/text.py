@@ -19,6 +19,13 @@ CONTROL_SEQUENCE = re.compile(
 # What kubectl and the Kubernetes client say of an API server whose certificate is past its end.
 EXPIRED = "certificate has expired"
 
+# Of a task that has run into Ansible's own limit.
+HUNG = "The host accepts a connection, and then does not answer."
+HUNG_STEP = (
+    "Log in and see what hangs there (uptime, dmesg, df), or restart it. If it is only slow, set fabric_observe_timeout"
+    " to more seconds."
+)
+
 
 def printable(text: str) -> str:
     """What hosts and pods say, without what would control a terminal or what XML cannot hold."""

@@ -138,7 +138,9 @@ def ask_repository(question: SourceQuestion) -> Answered:
     for packed in ("Packages.gz", "Packages"):
         with contextlib.suppress(SilentError):
             found = offered(read(f"{place}/{packed}"), question["name"])
-            if any(satisfies(version, question["version"]) for version in found):
+            # With two numbers it is no release, and the plan needs to know which there are.
+            whole = RELEASE.match(question["version"])
+            if whole and any(satisfies(version, question["version"]) for version in found):
                 return None
             newest = sorted(set(found), key=numbers, reverse=True)
             seen = f"on offer: {shorten_list(newest, 4) or 'nothing of that name'}"

@@ -151,7 +151,8 @@ def check_chart(path: str, expected: str, source: str) -> None:
             "The chart is not the expected one, so it was not used.",
             source,
             f"SHA-256 {seen}, expected {wanted}",
-            "Find out why. If your site has a chart of its own, set fabric_mirror.chart_sha256 to its digest.",
+            "Find out why. If your site has a chart of its own, set its digest, fabric_mirror: {chart_sha256:"
+            " {CHART-VERSION: SHA256}}.",
             code="wrong-content",
         )
 

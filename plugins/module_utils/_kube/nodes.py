@@ -19,6 +19,12 @@ def why_not_ready(node: Object) -> str:
     return f"{condition.get('reason', 'not Ready')}: {condition.get('message', '')}".rstrip(": ")
 
 
+def pressures(node: Object) -> t.List[str]:
+    """What a node, Ready or not, is short of: its kubelet takes no new pods then, and evicts some."""
+    found = query("status.conditions[?status=='True' && ends_with(type, 'Pressure')]", node) or []
+    return [f"{each['type']}: {each.get('message', '')}".rstrip(": ") for each in found]
+
+
 def not_ready(nodes: t.Sequence[Object], names: t.Sequence[str]) -> t.Dict[str, str]:
     """Reasons by name for those that were asked for, or for all nodes when no name was given."""
     seen = {node["metadata"]["name"]: why_not_ready(node) for node in nodes}

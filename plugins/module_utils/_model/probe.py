@@ -308,7 +308,11 @@ class Resource(t.TypedDict):
     count: int  # that pods on the node may have
 
 
-class NodeFacts(t.TypedDict):
+class _NewerNodeFacts(t.TypedDict, total=False):
+    pressures: t.List[str]  # such as DiskPressure: MESSAGE
+
+
+class NodeFacts(_NewerNodeFacts):
     ready: bool
     reason: str
     labels: t.Dict[str, str]

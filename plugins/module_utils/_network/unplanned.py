@@ -20,7 +20,7 @@ from .._common.text import shorten_list
 from .._ipam.leaks import Pods, read_pod
 from .._ipam.nv_ipam import keeps_block
 from .._ipam.pool_audit import running_pods
-from .._ipam.ranges import parse_ranges, read_address
+from .._ipam.ranges import parse_ranges, read_address, union
 from .._ipam.whereabouts import WHEREABOUTS, reserved_address
 from .._kube.client import ApiError, Cluster, connect, describe, refusal, wait_until
 from .._kube.multus import ATTACHMENTS, NAD, Attachment, Name, Pool, nad_faults, named_pools, networks_of, read_ipams
@@ -175,6 +175,48 @@ def refuse_blocks_in_use(lost: t.Mapping[str, netaddr.IPSet], pods: Pods) -> Non
             "network.",
             code="unsafe",
         )
+
+
+# ---- addresses that pods keep ---------------------------------------------------------------------------------------
+
+
+def addresses_left(
+    items: t.Sequence[Object], planned: t.Sequence[Object], namespace: str
+) -> t.Dict[str, netaddr.IPSet]:
+    """What pods may have of the MacvlanNetworks and pools as they are, and not as they are planned; by network."""
+    found = {}
+    for network in planned:
+        pools = {(kind, namespace, name) for kind, name in address_sets.planned_pools(network)}
+        own = [
+            item
+            for item in items
+            if (item["kind"] == "MacvlanNetwork" and item["metadata"]["name"] == network["name"])
+            or (item["kind"], *name_of(item)) in pools
+        ]
+        with contextlib.suppress(*address_sets.MALFORMED):
+            allowed = address_sets.planned_addresses(network)
+            left = union(map(addresses_of, own)) - allowed
+            if allowed and left:
+                found[network["name"]] = left
+    return found
+
+
+def kept_addresses(left: t.Mapping[str, netaddr.IPSet], pods: Pods) -> t.List[str]:
+    """A warning for each network whose running pods have such addresses: nothing gives them others."""
+    texts = []
+    for name, addresses in left.items():
+        held = [
+            f"{key} ({address})"
+            for key, pod in sorted(pods.items())
+            for address in dict.fromkeys(pod.attached)
+            if read_address(address) in addresses
+        ]
+        if held:
+            texts.append(
+                f"Running pods keep addresses that network {name} no longer gives to pods (subnet, share, reserved): "
+                f"{shorten_list(held, SHOWN)}. Next: run site, and then restart these pods; until then the proof fails."
+            )
+    return texts
 
 
 # ---- who uses it ----------------------------------------------------------------------------------------------------
@@ -348,9 +390,13 @@ def prune_networks(module: AnsibleModule) -> t.Dict[str, t.Any]:
     def find_again() -> Unplanned:
         return find_unplanned(cluster, planned, module.params["pool_namespace"])
 
-    lost = blocks_given_up(address_sources.listed_pools(cluster), planned, module.params["pool_namespace"])
-    if lost:
-        refuse_blocks_in_use(lost, dict(map(read_pod, running_pods(cluster))))
+    pools, namespace = address_sources.listed_pools(cluster), module.params["pool_namespace"]
+    networks = [{**item, "kind": "MacvlanNetwork"} for item in cluster.items(MACVLANS)]
+    lost, left = blocks_given_up(pools, planned, namespace), addresses_left([*networks, *pools], planned, namespace)
+    pods = dict(map(read_pod, running_pods(cluster))) if lost or left else {}
+    refuse_blocks_in_use(lost, pods)
+    for text in kept_addresses(left, pods):
+        module.warn(text)
     found = find_again()
     others = others_of(address_sources.address_sources(cluster), planned) if module.check_mode else []
     if not prune:

@@ -19,6 +19,7 @@ CHRONY = ("chrony", "chronyd")
 REPLACED = "systemd-timesyncd"
 NAME = re.compile(r"(?!-)[A-Za-z0-9-]{1,63}(?<!-)(\.(?!-)[A-Za-z0-9-]{1,63}(?<!-))*\.?")
 SETS_UP = f"site sets up chrony with {VARIABLE} before Kubernetes"
+SETS_UP_THERE = f"site sets up chrony with {VARIABLE} on this host, also where others manage the cluster"
 
 
 def read_servers(given: t.Sequence[object], findings: Findings) -> t.List[str]:
@@ -36,35 +37,38 @@ def read_servers(given: t.Sequence[object], findings: Findings) -> t.List[str]:
     return [name for name in names if name not in wrong]
 
 
-def check_clock(host: PlacedHost, facts: HostFacts, servers: t.Sequence[str], findings: Findings) -> None:
-    _check_time(host, facts, servers, findings)
+def check_clock(
+    host: PlacedHost, facts: HostFacts, servers: t.Sequence[str], managed: bool, findings: Findings
+) -> None:
+    """managed: whether the site builds the cluster."""
+    _check_time(host, facts, servers, SETS_UP if managed else SETS_UP_THERE, findings)
     if servers:
         _check_services(host, facts, findings)
         _check_answers(host, facts, servers, findings)
 
 
-def _check_time(host: PlacedHost, facts: HostFacts, servers: t.Sequence[str], findings: Findings) -> None:
+def _check_time(host: PlacedHost, facts: HostFacts, servers: t.Sequence[str], sets_up: str, findings: Findings) -> None:
     clock = facts["time"]
     has_chrony = any(service in CHRONY for service in clock.get("services", ()))
     if abs(clock["offset"]) > CLOCK_SECONDS:
         what = "Clocks must agree: certificates are not valid before their time."
         seen = f"{abs(clock['offset'])} s {'ahead of' if clock['offset'] > 0 else 'behind'} the controller"
         if not servers:
-            step = f"Name the site's NTP servers in {VARIABLE}: {SETS_UP}. Or set the clock yourself."
+            step = f"Name the site's NTP servers in {VARIABLE}: {sets_up}. Or set the clock yourself."
             findings.error("time", [host.name], what, seen, step)
         elif has_chrony and clock["synchronized"]:
             step = "See the controller's clock: that of the host is synchronized by chrony."
             findings.error("time", [host.name], what, seen, step)
         else:
-            findings.warning("time", [host.name], what, seen, f"Nothing: {SETS_UP}, and chrony sets the clock.")
+            findings.warning("time", [host.name], what, seen, f"Nothing: {sets_up}, and chrony sets the clock.")
     elif clock["synchronized"] is False:
         if not servers:
-            step = f"Name the site's NTP servers in {VARIABLE}: {SETS_UP}. Or set up a time service yourself. A"
+            step = f"Name the site's NTP servers in {VARIABLE}: {sets_up}. Or set up a time service yourself. A"
             step += " container needs none: its clock is that of its machine."
         elif has_chrony:
             step = "See `chronyc -n sources` there, or wait if chrony has just begun."
         else:
-            step = f"Nothing: {SETS_UP}."
+            step = f"Nothing: {sets_up}."
         what = "The clock is not synchronized by NTP."
         findings.warning("time", [host.name], what, "timedatectl says NTPSynchronized=no", step)
 

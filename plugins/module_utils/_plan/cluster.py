@@ -12,7 +12,7 @@ import typing as t
 
 from .._common.addresses import Network
 from .._common.findings import Findings
-from .._common.text import join_endpoint
+from .._common.text import join_endpoint, shorten_list
 from .._host.vipu import split_endpoint
 from .._model.plan import Cluster, Distribution, RunningCluster, Runtime, VirtualAddress
 from .._model.settings import Settings
@@ -22,6 +22,7 @@ from .hosts import Hosts, with_role
 API_PORT = 6443
 EXAMPLES = {"fabric_pod_cidr": "10.244.0.0/16", "fabric_service_cidr": "10.96.0.0/12"}
 CidrList = t.List[Network]
+SHOWN = 4  # addresses
 
 
 @dataclasses.dataclass(frozen=True)
@@ -118,29 +119,43 @@ def read_cidrs(settings: Settings, hosts: Hosts, findings: Findings) -> ClusterC
             )
     named = [("fabric_pod_cidr", cidr) for cidr in cidrs.pods]
     named += [("fabric_service_cidr", cidr) for cidr in cidrs.services]
-    for host in hosts.values():
-        addresses = [parse_address(text) for text in host.addresses]
-        for (variable, cidr), address in itertools.product(named, addresses):
-            if address is not None and address in cidr:
-                findings.error(
-                    "cidr",
-                    [host.name],
-                    f"{variable} covers the address of a host.",
-                    f"{address} is in {cidr}",
-                    f"Set {variable} to {free}.",
-                )
-        resolver = host.facts.get("resolver") if host.facts else None
-        servers = [parse_address(text) for text in resolver["servers"]] if resolver else []
-        for (variable, cidr), server in itertools.product(named, servers):
-            if settings.manage_kubernetes and server is not None and server in cidr:
-                findings.warning(
-                    "cidr",
-                    [host.name],
-                    f"{variable} covers a DNS server of the hosts, which pods can't reach then.",
-                    f"{server} is in {cidr}",
-                    f"Set {variable} to addresses that nothing else has.",
-                )
+    for variable, cidr in named:
+        covered = _covered(cidr, {host.name: host.addresses for host in hosts.values()})
+        if covered:
+            findings.error(
+                "cidr",
+                list(covered),
+                f"{variable} covers addresses of hosts.",
+                _said(cidr, covered),
+                f"Set {variable} to {free}.",
+            )
+        known = {host.name: host.facts.get("resolver") if host.facts else None for host in hosts.values()}
+        servers = {name: resolver["servers"] for name, resolver in known.items() if resolver}
+        covered = _covered(cidr, servers) if settings.manage_kubernetes else {}
+        if covered:
+            findings.warning(
+                "cidr",
+                list(covered),
+                f"{variable} covers a DNS server of the hosts, which pods can't reach then.",
+                _said(cidr, covered),
+                f"Set {variable} to addresses that nothing else has.",
+            )
     return cidrs
+
+
+def _covered(cidr: Network, texts: t.Mapping[str, t.Sequence[str]]) -> t.Dict[str, t.List[str]]:
+    """The addresses of each host that a CIDR covers."""
+    found = {}
+    for name, listed in texts.items():
+        inside = [address for address in map(parse_address, listed) if address is not None and address in cidr]
+        if inside:
+            found[name] = list(map(str, inside))
+    return found
+
+
+def _said(cidr: Network, covered: t.Mapping[str, t.Sequence[str]]) -> str:
+    addresses = list(dict.fromkeys(address for listed in covered.values() for address in listed))
+    return f"{shorten_list(addresses, SHOWN)} {'is' if len(addresses) == 1 else 'are'} in {cidr}"
 
 
 def _parse_cidrs(text: str, variable: str, findings: Findings) -> CidrList:

@@ -75,7 +75,7 @@ def check_hosts(hosts: Hosts, expected: Expected, findings: Findings) -> None:
     for host, facts in observed:
         for check in _ALWAYS + (_MANAGED if expected.managed else ()):
             check(host, facts, findings)
-        check_clock(host, facts, expected.ntp, findings)
+        check_clock(host, facts, expected.ntp, expected.managed, findings)
         _check_locked_memory(host, facts, expected, findings)
         if expected.managed:
             check_sizes(host, facts, expected.sizes, len(hosts), expected.ipu, findings)

@@ -53,6 +53,26 @@ def asked_names(given: t.Union[str, t.Sequence[str], None]) -> t.List[str]:
     return list(dict.fromkeys(name.strip() for name in names if name and name.strip()))
 
 
+def check_names(asked: t.Sequence[str], hosts: t.Collection[str], nodes: t.Collection[str]) -> None:
+    """Each has to be a host of the inventory or a node of the cluster."""
+    names = ", ".join(sorted(nodes)) or "none"
+    if not asked:
+        raise FabricError(
+            "The nodes to remove have to be named.",
+            "fabric_remove_nodes",
+            "it is empty",
+            f"Name them: -e fabric_remove_nodes=w2,cp3. The cluster has {names}.",
+        )
+    unknown = [name for name in asked if name not in nodes and name not in hosts]
+    if unknown:
+        raise FabricError(
+            "Only nodes of this cluster are removed.",
+            "fabric_remove_nodes",
+            f"neither the cluster nor the inventory has {', '.join(unknown)}",
+            f"Correct the names: the cluster has {names}.",
+        )
+
+
 def facts_of(observations: Observations, host: str) -> t.Optional[HostFacts]:
     return observed(observations).get(host)
 
@@ -284,23 +304,8 @@ def plan_removal(
 ) -> RemovalPlan:
     """The plan. members is None while etcd was not asked yet: nothing is said about its majority then."""
     nodes = {node["name"]: node for node in cluster}
-    names = ", ".join(sorted(nodes)) or "none"
-    if not asked:
-        raise FabricError(
-            "The nodes to remove have to be named.",
-            "fabric_remove_nodes",
-            "it is empty",
-            f"Name them: -e fabric_remove_nodes=w2,cp3. The cluster has {names}.",
-        )
+    check_names(asked, observations, nodes)
     found = [find_node(observations, nodes, name) for name in asked]
-    unknown = [name for name, (_meant, node) in zip(asked, found) if node is None and name not in observations]
-    if unknown:
-        raise FabricError(
-            "Only nodes of this cluster are removed.",
-            "fabric_remove_nodes",
-            f"neither the cluster nor the inventory has {', '.join(unknown)}",
-            f"Correct the names: the cluster has {names}.",
-        )
     known = list(members or [])
     meant = dict(found)
     leaving = order((leaving_node(observations, ca, node, name, known) for name, node in meant.items()), known)

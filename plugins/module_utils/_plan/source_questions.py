@@ -15,7 +15,7 @@ from .._model.sources import Kind, SourceProblem, SourceQuestion, SourceQuestion
 from .._network.releases import KUBERNETES, newest_of, pod_network
 from .hosts import Hosts
 from .running_cluster import Running
-from .sources import text_of
+from .sources import as_written, text_of
 
 CHECK = "sources"
 KUBERNETES_VERSION = "fabric_kubernetes_version"
@@ -210,15 +210,10 @@ def _seen(problem: SourceProblem) -> str:
     return f"{problem['url']} ({problem['variable']}): {problem['seen']}"
 
 
-def as_typed(variable: str) -> str:
-    """A variable with its keys as an inventory has it."""
-    name, *keys = variable.split(".")
-    return f"{name}: {''.join(f'{{{key}: ' for key in keys)}URL{'}' * len(keys)}"
-
-
 def _report(problem: SourceProblem, hosts: t.Sequence[str], instead: str, findings: Findings) -> None:
     """instead: pod network whose source answers."""
-    setting, who = as_typed(problem["variable"]), "these hosts" if hosts else "the machine that runs Ansible"
+    setting = as_written(*problem["variable"].split("."), value="URL")
+    who = "these hosts" if hosts else "the machine that runs Ansible"
     seen = _seen(problem)
     if problem["lacks"]:
         what = f"A source does not have {shorten_list(problem['lacks'].split(', '), 4)}."

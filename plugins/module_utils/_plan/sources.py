@@ -19,6 +19,7 @@ from .._network.releases import calico_images
 
 LOCAL = ("", "file")
 TLS = ("https", "oci")  # helm asks a registry by https
+DIGEST = "SHA256"  # its 64 digits, in what a person is told to write
 CREDENTIALS = re.compile(r"(?<=://)[^/@\s]+@")
 
 
@@ -28,7 +29,7 @@ class Download(t.NamedTuple):
     name: str
     url: str
     sha256: str  # digits; empty: none is known
-    variable: str  # in which a site gives the digest
+    setting: str  # how a site gives the digest
     signed: bool = False  # whether something else says who made it
     decided: bool = True  # whether the site has said what it is compared with, or that nothing is
 
@@ -38,6 +39,11 @@ def text_of(tree: object, *path: str) -> str:
     for key in path:
         tree = tree.get(key) if isinstance(tree, dict) else None
     return tree if isinstance(tree, str) else ""
+
+
+def as_written(name: str, *keys: str, value: str) -> str:
+    """A variable with its keys as an inventory has it; a key may have dots in it."""
+    return f"{name}: {''.join(f'{{{key}: ' for key in keys)}{value}{'}' * len(keys)}"
 
 
 def without_credentials(url: str) -> str:
@@ -51,13 +57,13 @@ def _keys(sources: t.Mapping[str, object]) -> t.Iterator[Download]:
         url = text_of(repositories, name, "key_url")
         given = plain_digest(text_of(repositories, name, "key_sha256"))
         fingerprints = split_fingerprints(text_of(repositories, name, "key_fingerprint"))
-        variable = f"fabric_mirror.apt.{name}.key_sha256 or .key_fingerprint"
+        setting = as_written("fabric_mirror", "apt", name, "key_fingerprint", value="FINGERPRINT")
         if url:
             yield Download(
                 f"key of the package repository {name}",
                 url,
                 given,
-                variable,
+                setting,
                 signed=bool(fingerprints) and fingerprints != ANY,
                 decided=bool(given or fingerprints),
             )
@@ -68,7 +74,8 @@ def _calico(sources: t.Mapping[str, object], release: str) -> t.Iterator[Downloa
         url = text_of(sources, "calico", f"{part}_url").replace("{version}", release)
         given = plain_digest(text_of(sources, "calico", f"{part}_checksum"))
         digest = given or known_digest(f"calico-{release}/{file}")
-        yield Download(f"manifest {file} of Calico {release}", url, digest, f"fabric_mirror.calico.{part}_checksum")
+        setting = as_written("fabric_mirror", "calico", f"{part}_checksum", value=DIGEST)
+        yield Download(f"manifest {file} of Calico {release}", url, digest, setting)
 
 
 def _charts(settings: Settings, releases: Releases) -> t.Iterator[Download]:
@@ -89,15 +96,17 @@ def _charts(settings: Settings, releases: Releases) -> t.Iterator[Download]:
         if release and url:
             # TLS says that its publisher sent it, as of an image that has only a tag.
             signed = url.rstrip("/") in PUBLISHERS
-            yield Download(f"chart {chart} {release}", url, digest, f"fabric_mirror.chart_sha256['{key}']", signed)
+            setting = as_written("fabric_mirror", "chart_sha256", key, value=DIGEST)
+            yield Download(f"chart {chart} {release}", url, digest, setting, signed)
 
 
 def _others(sources: t.Mapping[str, object]) -> t.Iterator[Download]:
     url, checksum = text_of(sources, "helm", "url"), text_of(sources, "helm", "checksum")
     digest = plain_digest(checksum) or known_digest(url.rpartition("/")[2])
-    yield Download("Helm", url, digest, "fabric_mirror.helm.checksum")
+    yield Download("Helm", url, digest, as_written("fabric_mirror", "helm", "checksum", value=DIGEST))
     manifest, digest = text_of(sources, "mpi_operator", "url"), text_of(sources, "mpi_operator", "sha256")
-    yield Download("manifest of the MPI operator", manifest, plain_digest(digest), "fabric_mirror.mpi_operator.sha256")
+    setting = as_written("fabric_mirror", "mpi_operator", "sha256", value=DIGEST)
+    yield Download("manifest of the MPI operator", manifest, plain_digest(digest), setting)
 
 
 def plan_sources(settings: Settings, releases: Releases, findings: Findings) -> t.List[Source]:
@@ -128,8 +137,8 @@ def _check_download(download: Download, findings: Findings) -> None:
             [],
             "A repository key needs a fingerprint or a digest.",
             seen,
-            f"Set {download.variable} to its publisher's value. `key_fingerprint: none` takes any key; fabric_allow"
-            " does not.",
+            f"Set its publisher's fingerprint, {download.setting}, or a digest of its file as key_sha256 there."
+            " `key_fingerprint: none` takes any key; fabric_allow does not.",
         )
         return
     if scheme not in TLS:
@@ -138,7 +147,7 @@ def _check_download(download: Download, findings: Findings) -> None:
             [],
             "A download without TLS may be replaced on its way: it needs a digest.",
             seen,
-            f"Set {download.variable} to its publisher's value, or use https.",
+            f"Set its publisher's SHA-256, {download.setting}, or use https.",
         )
         return
     findings.warning(
@@ -146,7 +155,7 @@ def _check_download(download: Download, findings: Findings) -> None:
         [],
         "Only TLS protects this download: its digest is not known.",
         seen,
-        f"Set {download.variable} to its publisher's SHA-256.",
+        f"Set its publisher's SHA-256, {download.setting}.",
     )
 
 

@@ -9,10 +9,16 @@ import typing as t
 from .._common.text import shorten_list
 from .._model.checks import Check, Expect
 from .._model.plan import Plan
-from .._model.probe import ChartRelease, PolicyStatus, Probe
+from .._model.probe import ChartRelease, NodeFacts, PolicyStatus, Probe
 from .._model.stacks import STACKS, has_stack, is_derived, stack_name
 from .catalog import NOT_ASKED, result, skip, unproven
 from .pods import ipu_release, targets
+
+PRESSURE = (
+    "Free what the node is short of: with DiskPressure disk space or inodes (`df -h`, `df -i`, `crictl rmi --prune`),"
+    " with MemoryPressure memory, with PIDPressure processes (`ps -eLf | wc -l`). The kubelet takes pods again minutes"
+    " later."
+)
 
 
 def check_cluster(plan: Plan, probe: Probe, expect: Expect) -> t.Iterator[Check]:
@@ -32,7 +38,15 @@ def check_cluster(plan: Plan, probe: Probe, expect: Expect) -> t.Iterator[Check]
     if stack == "network_operator" or (is_derived(plan) and probe["policy"] is not None):
         yield policy_check(probe["policy"])
     for name, node in sorted(probe["nodes"].items()):
-        yield result("node", node["ready"], "Ready", "Ready" if node["ready"] else node["reason"], node=name)
+        yield node_check(name, node)
+
+
+def node_check(name: str, node: NodeFacts) -> Check:
+    """A node that is short of something is Ready, and takes no new pods."""
+    short = node.get("pressures", [])  # an older probe.json has none
+    seen = "; ".join(["Ready" if node["ready"] else node["reason"], *short])
+    check = result("node", node["ready"] and not short, "Ready", seen, node=name)
+    return check._replace(next=PRESSURE) if short and node["ready"] else check
 
 
 def is_new(plan: Plan) -> bool:

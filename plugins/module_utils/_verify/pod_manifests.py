@@ -9,6 +9,7 @@ import re
 import typing as t
 
 from .._kube.multus import NETWORK_STATUS
+from .._kube.nodes import pressures
 from .._kube.pod_problems import NEVER_STARTS
 from .._kube.query import query, quoted
 from .._model.plan import Plan
@@ -63,6 +64,7 @@ def node_facts(plan: Plan, node: ApiObject) -> NodeFacts:
     return {
         "ready": ready,
         "reason": message,
+        "pressures": pressures(node),
         "labels": query("metadata.labels", node) or {},
         "allocatable": {
             name: {"resource": resource, "count": allocatable(node, resource)}

@@ -123,7 +123,7 @@ def verdict(ranks: t.Sequence[Rank]) -> JobRecord:
     whole, note = by_rdma + by_tcp, notes(ranks, seen)
     if whole < LITTLE:
         text = f"moved less than {amount_text(LITTLE, 'bytes')} over any network"
-        return JobRecord("nothing", text, "", "A job of one node needs no network.", note, details)
+        return JobRecord("nothing", text, "", NOTHING_STEP, note, details)
     if by_tcp < SIDE * whole:
         return JobRecord("rdma", f"moved {way_text(rdma, 'RDMA')}", note=note, ranks=details)
     why, step = causes(seen)
@@ -134,6 +134,10 @@ def verdict(ranks: t.Sequence[Rank]) -> JobRecord:
     return JobRecord(kind, f"{moved}: {why}", why, step, note, details)
 
 
+NOTHING_STEP = (
+    "Nothing, if it ran on one node or has nothing to exchange. To measure the network, start two or more pods on"
+    " different nodes."
+)
 UNSEEN_STEP = (
     "A pod is looked at every few seconds while it runs: give the job more to do, or look at one that runs with"
     " ipu.fabric.explain."

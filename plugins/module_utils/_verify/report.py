@@ -116,13 +116,14 @@ def table(checks: t.Sequence[Check], partial: bool = False) -> str:
 
 
 def rows(checks: t.Sequence[Check]) -> t.Iterator[t.List[str]]:
-    """One group of lines for all checks of a type, network and status."""
+    """One group of lines for all checks of a type, network and status; one for all that are skipped for one reason."""
     groups: t.Dict[t.Tuple[str, str, str, str], t.List[Check]] = {}
     advised: t.Dict[str, str] = {}  # the check that a next step was first told for
     for check in checks:
         made = check.status in (PASSED, FAILED) or check.value is not None
         reason = "" if made else check.seen
-        groups.setdefault((check.check, check.network, check.status, reason), []).append(check)
+        name = "" if check.status == SKIPPED and reason and not subject(check) else check.check
+        groups.setdefault((name, check.network, check.status, reason), []).append(check)
     for (name, network, status, reason), group in groups.items():
         if status == FAILED:
             kinds = alike(group)
@@ -131,7 +132,9 @@ def rows(checks: t.Sequence[Check]) -> t.Iterator[t.List[str]]:
                 more = sum(map(len, kinds[FEW:]))
                 yield row(FAILED, CHECK_TYPES[name].title, network, f"and {more} more: see report.html")
         else:
-            yield row(status, CHECK_TYPES[name].title, place_text(group, network), reason or seen_text(group))
+            titles = dict.fromkeys(CHECK_TYPES[check.check].title for check in group)
+            place = place_text(group, network) if name else network
+            yield row(status, ", ".join(titles), place, reason or seen_text(group))
 
 
 def alike(checks: t.Sequence[Check]) -> t.List[t.List[Check]]:

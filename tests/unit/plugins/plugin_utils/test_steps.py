@@ -1,6 +1,7 @@
 """What a run says of itself, from recorded events, on a terminal 80 wide and in a log."""
 
 import pytest
+from ansible_collections.ipu.fabric.plugins.module_utils._common.text import HUNG, HUNG_STEP
 from ansible_collections.ipu.fabric.plugins.plugin_utils._steps import (
     Counts,
     Line,
@@ -222,6 +223,10 @@ def test_unreachable_hosts():
         (
             {"msg": "Assertion failed", "assertion": "a == b", "evaluated_to": False},
             (("what", "Assertion failed"), ("seen", "a == b is not true")),
+        ),
+        (
+            {"msg": "Task failed: Timed out after 180 second(s).", "timedout": {"frame": "", "period": 180}},
+            (("what", HUNG), ("seen", "nothing within 180 s"), ("next", HUNG_STEP)),
         ),
         ({"msg": "red \x1b[31m!\x07"}, (("what", "red !"),)),
         ({"msg": "undefined\n\nThe error appears to be in 'x.yml'\n\n  ^ here"}, (("what", "undefined"),)),

@@ -100,6 +100,7 @@ def test_a_refusal(web, asked, status):
     ("asked", "lacks", "seen"),
     [
         (apt("{web}/apt", version="1.36.9"), "kubelet 1.36.9", "on offer: 1.36.3-1.1, 1.36.2-1.1"),
+        (apt("{web}/apt", version="1.36"), "kubelet 1.36", "on offer: 1.36.3-1.1, 1.36.2-1.1"),
         (charts("{web}/charts", version="26.7.9"), "chart network-operator 26.7.9", "on offer: 26.7.1, 26.4.2"),
         (charts("{web}/charts", "spiderpool"), "chart spiderpool 26.7.1", "on offer: no chart of that name"),
         (images("{web}", "1.36.9"), "registry.invalid/kube-apiserver:v1.36.9", "HTTP 404, and registry.invalid: "),

@@ -25,6 +25,13 @@ def test_why_not_ready(conditions, reason):
     assert nodes.why_not_ready(node("a", *conditions)) == reason
 
 
+def test_pressures():
+    full = {"type": "DiskPressure", "status": "True", "message": "kubelet has disk pressure"}
+    none = {"type": "PIDPressure", "status": "False", "message": "kubelet has sufficient PID available"}
+    assert nodes.pressures(node("a", none, full, READY)) == ["DiskPressure: kubelet has disk pressure"]
+    assert nodes.pressures(node("a", none, READY)) == nodes.pressures(node("a")) == []
+
+
 @pytest.mark.parametrize(
     ("names", "expected"),
     [

@@ -232,3 +232,41 @@ def test_the_module_refuses_before_it_removes_anything(monkeypatch: pytest.Monke
     module = types.SimpleNamespace(params={**params, "timeout": 1}, check_mode=True)
     with pytest.raises(FabricError, match=r"jobs/trainer \(10.5.0.9\)"):
         unplanned.prune_networks(t.cast(t.Any, module))
+
+
+UPPER = [{"startIP": "10.5.0.0", "endIP": "10.5.0.127"}]
+
+
+@pytest.mark.parametrize(
+    ("networks", "pools", "planned", "told"),
+    [
+        ([], [live_pool()], wanted(exclusions=UPPER), ["jobs/trainer (10.5.0.9)"]),
+        ([], [live_pool()], wanted(), []),
+        ([], [live_pool()], wanted(exclusions=[{"startIP": "10.5.0.1", "endIP": "10.5.0.8"}]), []),  # of no pod
+        ([macvlan("rail")], [], [{"name": "rail", "ipam": {**RANGE, "range_start": "10.5.0.128"}}], ["(10.5.0.9)"]),
+        ([macvlan("rail")], [], [{"name": "rail", "ipam": {**RANGE, "exclude": ["10.5.0.9/32"]}}], ["(10.5.0.9)"]),
+        ([macvlan("other")], [], [{"name": "rail", "ipam": {**RANGE, "range_start": "10.5.0.128"}}], []),
+        ([macvlan("rail", "no JSON")], [], [{"name": "rail", "ipam": RANGE}], []),
+    ],
+)
+def test_pods_keep_addresses_that_are_no_longer_planned(
+    monkeypatch: pytest.MonkeyPatch,
+    networks: t.List[Object],
+    pools: t.List[Object],
+    planned: t.List[Object],
+    told: t.List[str],
+) -> None:
+    """A changed share: the proof alone saw it."""
+    status = json.dumps([{"name": "jobs/rail", "ips": ["10.5.0.9"]}])
+    running = pod("trainer", "rail")
+    running["metadata"]["annotations"]["k8s.v1.cni.cncf.io/network-status"] = status
+    api = Lists(macvlannetworks=networks, ippools=pools, pods=[running])
+    monkeypatch.setattr(unplanned, "connect", lambda _module: api)
+    warned: t.List[str] = []
+    params = {"networks": planned, "unplanned": "remove", "pool_namespace": "operator", "timeout": 1}
+    module = types.SimpleNamespace(params=params, check_mode=True, warn=warned.append)
+    unplanned.prune_networks(t.cast(t.Any, module))
+    assert len(warned) == len(told)
+    for text, part in zip(warned, told):
+        assert part in text
+        assert "restart these pods" in text

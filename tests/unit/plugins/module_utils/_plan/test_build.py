@@ -369,7 +369,7 @@ def test_allowing_what_can_not_be_allowed(hosts, name):
         ("cidr", {"pod_cidr": "10.244.0.1/16"}, "host bits"),
         ("cidr", {"pod_cidr": "10.244.0.0/33"}, "CIDR"),
         ("cidr", {"pod_cidr": "10.96.0.0/16"}, "overlap"),
-        ("cidr", {"service_cidr": "10.88.0.0/16"}, "address of a host"),
+        ("cidr", {"service_cidr": "10.88.0.0/16"}, "addresses of hosts"),
         ("cidr", {"pod_cidr": "10.244.0.0/16,10.245.0.0/16"}, "two of one family"),
         ("subnet", {"pod_cidr": "10.5.0.0/16"}, "overlap"),
         ("subnet", {"pods_per_node": 200}, "Addresses for 400 pods"),

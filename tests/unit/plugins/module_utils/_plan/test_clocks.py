@@ -32,7 +32,13 @@ CHRONY, NTP = {"services": ["chrony"]}, {"ntp": ["ntp1.site", "10.0.0.2"]}
         # What site is about to repair does not stop it.
         (OFF, NTP, ("warning", "time"), "Nothing: site sets up chrony"),
         ({**OFF, "services": ["systemd-timesyncd"]}, NTP, ("warning", "time"), "Nothing: site sets up chrony"),
-        (LOOSE, NTP, ("warning", "time"), "Nothing: site sets up chrony"),
+        (LOOSE, NTP, ("warning", "time"), "Nothing: site sets up chrony with fabric_ntp before Kubernetes."),
+        (
+            LOOSE,
+            {**NTP, "manage_kubernetes": False},
+            ("warning", "time"),
+            "Nothing: site sets up chrony with fabric_ntp on this host, also where others manage the cluster.",
+        ),
         ({**LOOSE, **CHRONY}, NTP, ("warning", "time"), "See `chronyc -n sources`"),
         ({"offset": 60, **CHRONY}, NTP, ("error", "time"), "See the controller's clock"),
     ],

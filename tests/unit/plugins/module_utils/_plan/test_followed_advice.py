@@ -470,7 +470,7 @@ DONE: t.List[t.Tuple[str, t.Union[str, Fault], Done]] = [
         "http-source",
         "charts, keys or manifests come by http without a digest",
         Done(
-            "Set fabric_mirror.chart_sha256['network-operator-26.7.1']",
+            "Set its publisher's SHA-256, fabric_mirror: {chart_sha256: {network-operator-26.7.1: SHA256}}",
             settings={
                 "sources": {
                     "charts": {"network_operator": "http://mirror.site/charts"},
@@ -957,7 +957,7 @@ DONE: t.List[t.Tuple[str, t.Union[str, Fault], Done]] = [
         "unpinned-source",
         "nobody knows the digest of a chart",
         Done(
-            "Set fabric_mirror.chart_sha256['network-operator-26.7.1']",
+            "Set its publisher's SHA-256, fabric_mirror: {chart_sha256: {network-operator-26.7.1: SHA256}}",
             settings={
                 "sources": {
                     "charts": {"network_operator": "https://mirror.site/charts"},

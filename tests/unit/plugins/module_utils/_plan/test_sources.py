@@ -101,7 +101,7 @@ def test_a_finding_names_source_and_variable_but_no_password():
     plan = planned({"charts": {"network_operator": "http://me:word@mirror.site/charts"}})
     http = next(each for each in plan["findings"] if each["check"] == "http-source")
     assert "chart network-operator 26.7.1 from http://mirror.site/charts" in http["seen"]
-    assert "fabric_mirror.chart_sha256['network-operator-26.7.1']" in http["next"]
+    assert "fabric_mirror: {chart_sha256: {network-operator-26.7.1: SHA256}}" in http["next"]
     assert "word@" not in str(plan)
 
 

@@ -353,6 +353,7 @@ NO_CUDA = {**NO_FIGURE, "seen": "client: Unsupported memory type; server: Unsupp
         ("policy", LATE, {"policy": "failed"}, "notReady: state-nv-ipam"),
         ("policy", {}, {"policy": "failed"}, "no state yet"),
         ("nodes/w1/ready", False, {"node": "failed"}, ""),
+        ("nodes/w1/pressures", ["DiskPressure: full"], {"node": "failed"}, "Ready; DiskPressure: full"),
         ("networks/rdma-net/state", None, {"network": "failed"}, "no MacvlanNetwork"),
         ("networks/rdma-net/state", {"state": "notReady", "reason": "no IPAM"}, {"network": "failed"}, "no IPAM"),
         ("networks/rdma-net/attachment", None, {"attachment": "failed"}, "no NetworkAttachmentDefinition"),
@@ -481,6 +482,14 @@ def test_a_fault_is_found_by_its_own_check(path: str, value: t.Any, failed: t.Di
     assert {check.check: check.status for check in bad} == failed
     assert any(seen in check.seen for check in bad) or not failed
     assert all(bool(check.next) == (check.status in ("failed", "unproven")) for check in bad)
+
+
+def test_a_node_that_is_short_of_something_gets_its_own_advice() -> None:
+    facts = probe()
+    facts["nodes"]["w1"]["pressures"] = ["DiskPressure: kubelet has disk pressure"]
+    (check,) = [each for each in check_fabric(plan(), facts, EXPECT) if each.status == "failed"]
+    assert (check.check, check.node) == ("node", "w1")
+    assert check.next.startswith("Free what the node is short of: with DiskPressure disk space")
 
 
 def test_a_host_that_has_not_joined_is_one_finding_with_one_advice() -> None:

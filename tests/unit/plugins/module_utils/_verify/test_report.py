@@ -90,6 +90,16 @@ def test_no_line_is_wider_than_a_terminal() -> None:
     assert max(len(line) for line in report.table(checks).splitlines()) <= report.WIDTH
 
 
+def test_what_is_skipped_for_one_reason_is_one_row() -> None:
+    """GPU checks are off: that was said three times."""
+    checks = [PASSED, *(skip(check, "GPU checks are off") for check in ("gpudirect", "gdrcopy", "gpu_bandwidth"))]
+    text = " ".join(report.table(checks).split())
+    assert text.count("GPU checks are off") == 1
+    assert all(CHECK_TYPES[check.check].title.split()[0] in text for check in checks)
+    per_node = [skip("gdrcopy", "why", node=node) for node in ("w1", "w2")]
+    assert "gdrdrv on the node 2 nodes: why" in " ".join(report.table([PASSED, *per_node]).split())
+
+
 def test_like_results_share_a_row() -> None:
     checks = [PASSED._replace(node=f"w{i}") for i in range(200)]
     assert report.table(checks).splitlines()[1] == "  passed   MTU of the interface        rdma-net, 200 nodes: 1500"
