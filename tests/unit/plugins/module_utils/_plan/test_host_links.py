@@ -126,7 +126,7 @@ def test_a_dns_server_among_addresses_of_the_cluster(server: str, settings: Data
 def test_a_cidr_that_covers_hosts_is_one_finding() -> None:
     (finding,) = found(sites.site(), "cidr", service_cidr="10.88.0.0/16")
     assert finding["hosts"] == list(sites.site())
-    assert finding["seen"] == "10.88.0.11, 10.88.0.12 are in 10.88.0.0/16"
+    assert finding["seen"] == "10.88.0.11, 10.88.0.12, 10.88.0.13 are in 10.88.0.0/16"
 
 
 @pytest.mark.parametrize(

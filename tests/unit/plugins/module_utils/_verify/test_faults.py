@@ -517,6 +517,9 @@ FAULTS: t.Dict[str, Fault] = {
     "a node runs another image than the one that is pinned": Fault(
         probe={"images": [{"image": PINNED, "id": f"mirror.site/a@sha256:{'1' * 64}", "pods": ["ns/a on w1"]}]}
     ),
+    "a node is short of disk space, memory or processes (DiskPressure), and takes no pods": Fault(
+        probe={"nodes/w1/pressures": ["DiskPressure: kubelet has disk pressure"]}
+    ),
 }
 
 

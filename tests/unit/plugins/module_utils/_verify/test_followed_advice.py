@@ -118,6 +118,7 @@ SHUT_DNS = of("CoreDNS crashes, or does not answer pods")
 LOOP = {**SHUT_DNS, "dns_problems": ['log: [FATAL] plugin/loop: Loop (127.0.0.1:4 -> :53) detected for zone "."']}
 TOKENS = of_plan("multus keeps a token that is about to end, or has ended", "cni_token_ends")
 OTHER_IMAGE = of("a node runs another image than the one that is pinned")
+PRESSURE = of("a node is short of disk space, memory or processes (DiskPressure), and takes no pods")
 NO_PULL = {"pods/w1": {**unproven.STOPPED, "reason": "ErrImagePull"}}
 RENAMED = of("a network was renamed, and its former pool is still there")
 LOST = {"pods/w1/network_status": None, "pods/w1/root/links": {}}
@@ -153,6 +154,7 @@ ROWS = [
     Row("multus_node", NO_MULTUS, "fabric"),
     Row("multus_node", NO_MULTUS, "remove the taint"),
     Row("node", {"nodes/w1/ready": False}, "systemctl restart containerd kubelet"),
+    Row("node", PRESSURE, "crictl rmi --prune", {"nodes/w1/pressures": []}),
     *(
         Row("certificates", of_plan(f"certificates of the cluster {when}", "certificates"), "renew_certificates")
         for when in ("are about to end", "have expired")
