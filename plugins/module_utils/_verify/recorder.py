@@ -23,6 +23,7 @@ from .record import JobRecord, Rank, verdict
 EXEC_SECONDS = 10
 INTERVAL = 2.0  # seconds between two looks into a pod
 FOR_EACH = 0.1  # and more, of a job with many pods
+REST = 10  # times as long as a look took: the job needs its processors, and a look goes on when nobody waits for it
 AT_ONCE = 8
 COUNTERS = ("counters",)
 Place = t.Tuple[str, str]  # path of a pod, and a container of it
@@ -44,6 +45,7 @@ class Recorder:
         self.ranks: t.Dict[str, Rank] = {}  # by uid
         self.begun: t.Dict[str, float] = {}  # when a pod was looked at first
         self.asked: t.Dict[str, float] = {}
+        self.took: t.Dict[str, float] = {}  # seconds of the last look
         self.busy: t.Dict[str, Future[None]] = {}
         self.running: t.List[Object] = []
         self.tellers: t.Dict[str, t.Optional[Place]] = {}  # by node: a pod that shows the counters of its devices
@@ -53,7 +55,8 @@ class Recorder:
         """Look into those that run and are due; `now`: whether they are due or not."""
         self.running = [pod for pod in pods if self.runs(pod)]
         for pod in self.running:
-            uid, interval = pod["metadata"]["uid"], max(INTERVAL, FOR_EACH * len(self.running))
+            uid = pod["metadata"]["uid"]
+            interval = max(INTERVAL, FOR_EACH * len(self.running), REST * self.took.get(uid, 0))
             due = now or self.clock() - self.asked.get(uid, -interval) >= interval
             if due and (uid not in self.busy or self.busy[uid].done()):
                 self.asked[uid] = self.clock()
@@ -69,6 +72,7 @@ class Recorder:
         path = f"/api/v1/namespaces/{self.namespace}/pods/{pod['metadata']['name']}"
         inside = look.read(*run_in_pod(self.cluster, path, container_of(pod), look.argv(look.SAMPLE), EXEC_SECONDS))
         seen, before = self.clock(), self.ranks.get(uid)
+        self.took[uid] = seen - self.asked[uid]
         if inside.error and before and not before.last.error:
             return
         if inside.held and not any(port and device in inside.held for device, port, _name in inside.counters):

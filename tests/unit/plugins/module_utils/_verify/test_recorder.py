@@ -89,6 +89,22 @@ def test_many_pods_are_looked_into_less_often(execs: Execs) -> None:
     assert len(execs.ran) == 2 * len(pods)
 
 
+def test_a_pod_that_answers_slowly_is_left_alone_for_longer(monkeypatch: pytest.MonkeyPatch, execs: Execs) -> None:
+    """Each look would begin before the one before has ended in the pod, and the job would get no processor."""
+    clock = Clock()
+    recording = recorder.Recorder(t.cast(t.Any, Cluster()), "ns", clock)
+
+    def slow(*what: t.Any) -> Output:
+        clock.now += 3
+        return execs(*what)
+
+    monkeypatch.setattr(recorder, "run_in_pod", slow)
+    for at in (0.0, 5.0, 29.0, 30.0):
+        clock.now = at
+        look(recording, pod("a"))
+    assert len(execs.ran) == 2
+
+
 def test_the_container_with_rdma_is_the_rank() -> None:
     assert recorder.container_of(pod("a", limits=["rdma/shared"])) == "main"
     assert recorder.container_of(pod("a", limits=["nvidia.com/gpu"])) == "side"
