@@ -168,7 +168,7 @@ ASK = [
         "hosts": "all",
         "gather_facts": False,
         "tasks": [
-            {"include_role": {"name": "ipu.fabric.kubernetes", "tasks_from": "mirror"}},
+            {"include_role": {"name": "ipu.fabric.kubernetes", "tasks_from": "sources"}},
             {"include_role": {"name": "ipu.fabric.kubernetes"}},
         ],
         "vars": {
