@@ -37,7 +37,7 @@ def test_nodes_are_marked_before_anything_is_installed_and_after_the_proof(tmp_p
     ("arguments", "said"),
     [
         (["--tags", "macvaln"], "macvaln (did you mean macvlan?)"),
-        (["--tags", "memlock,networks"], "Seen: networks. Next: Correct it."),
+        (["--tags", "memlock,networks"], "Seen: networks. Next: Correct the tag."),
         (["-e", '{"fabric_networks": null}'], "fabric_networks is null"),
         (["-e", '{"fabric_networks": [{}]}'], "fabric_networks: [] for no network"),
         (["-e", "gpu_operater_driver=false"], "Did you mean gpu_operator_driver?"),
