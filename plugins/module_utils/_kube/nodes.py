@@ -19,7 +19,7 @@ def why_not_ready(node: Object) -> str:
     return f"{condition.get('reason', 'not Ready')}: {condition.get('message', '')}".rstrip(": ")
 
 
-def pressures(node: Object) -> t.List[str]:
+def pressures(node: t.Mapping[str, object]) -> t.List[str]:
     """What a node, Ready or not, is short of: its kubelet takes no new pods then, and evicts some."""
     found = query("status.conditions[?status=='True' && ends_with(type, 'Pressure')]", node) or []
     return [f"{each['type']}: {each.get('message', '')}".rstrip(": ") for each in found]
