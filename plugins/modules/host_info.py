@@ -533,6 +533,10 @@ rdma:
           description: Addresses that the GID table of the RDMA port has room for; 0 where it is not known.
           type: int
           sample: 128
+        vfs:
+          description: How many VFs a physical NIC has. C(max_vfs) is how many it can have, V(0) where SR-IOV is off.
+          type: int
+          sample: 0
         mac:
           description: Hardware address.
           type: str

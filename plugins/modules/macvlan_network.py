@@ -7,12 +7,12 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: macvlan_network
-short_description: Macvlan networks of the NVIDIA Network Operator
+short_description: Networks of the NVIDIA Network Operator
 version_added: 0.1.0
 description:
-  - Creates MacvlanNetworks, waits for the NetworkAttachmentDefinition (NAD) that the operator creates for each, and
-    checks that it says what was planned. The status V(ready) alone proves nothing; a network with broken IPAM has it
-    too.
+  - Creates MacvlanNetworks, or networks of another type, waits for the NetworkAttachmentDefinition (NAD) that the
+    operator creates for each, and checks that it says what was planned. The status V(ready) alone proves nothing; a
+    network with broken IPAM has it too.
   - A NAD that somebody has edited is a difference, since the operator leaves it as it is. It is deleted, and the
     operator creates it again, if it belongs to a network that this collection has applied.
   - Compares the spec, with the IPAM as data. The operator replaces annotations, so nothing is kept in them.
@@ -34,7 +34,7 @@ options:
     type: str
     default: default
   master:
-    description: The network interface of the hosts that pods join. Needed unless O(state=absent).
+    description: The network interface of the hosts that pods join. Needed by macvlan and IPoIB unless O(state=absent).
     type: str
     default: ""
   mode:
@@ -50,6 +50,18 @@ options:
     description: Configuration of the IPAM plugin, as in a CNI configuration.
     type: dict
     default: {}
+  cni:
+    description:
+      - The CNI plugin of the network. V(macvlan) is of a MacvlanNetwork, V(ipoib) of an IPoIBNetwork, V(host-device)
+        of a HostDeviceNetwork, V(sriov) of a SriovNetwork and V(ib-sriov) of a SriovIBNetwork.
+      - O(mode) and O(mtu) are those of macvlan alone.
+    type: str
+    choices: [macvlan, ipoib, host-device, sriov, ib-sriov]
+    default: macvlan
+  resource:
+    description: The resource whose devices pods get, such as V(nvidia.com/sriov_a). For networks without a master.
+    type: str
+    default: ""
   networks:
     description: Several networks in one call, in place of O(name) and the options beside it.
     type: list
@@ -80,6 +92,15 @@ options:
         description: As O(ipam).
         type: dict
         default: {}
+      cni:
+        description: As O(cni).
+        type: str
+        choices: [macvlan, ipoib, host-device, sriov, ib-sriov]
+        default: macvlan
+      resource:
+        description: As O(resource).
+        type: str
+        default: ""
       pools:
         description: Name and spec of each IPPool that the network has its addresses from. O(state=pruned) reads them.
         type: list
@@ -112,7 +133,7 @@ options:
     choices: [remove, check]
     default: remove
   pool_namespace:
-    description: Namespace of the planned address pools, that of the network operator. O(state=pruned) reads it.
+    description: Namespace of the network operator, in which the planned address pools are, and networks of VFs.
     type: str
     default: nvidia-network-operator
   timeout:
@@ -205,6 +226,8 @@ SETTINGS = {
     "mode": {"type": "str", "choices": ["bridge", "private", "vepa", "passthru"], "default": "bridge"},
     "mtu": {"type": "int", "default": 0},
     "ipam": {"type": "dict", "default": {}},
+    "cni": {"type": "str", "choices": ["macvlan", "ipoib", "host-device", "sriov", "ib-sriov"], "default": "macvlan"},
+    "resource": {"type": "str", "default": ""},
 }
 POOLS = {"pools": {"type": "list", "elements": "dict", "default": []}, "pool": {"type": "dict"}}
 

@@ -7,14 +7,15 @@ import itertools
 import typing as t
 
 import pytest
-from ansible_collections.ipu.fabric.plugins.module_utils._component import macvlan, whereabouts
+from ansible_collections.ipu.fabric.plugins.module_utils._component import macvlan, network_operator, whereabouts
 from ansible_collections.ipu.fabric.plugins.module_utils._component.ipu_operator import PROBE
 from ansible_collections.ipu.fabric.plugins.module_utils._component.network_operator import (
     nic_cluster_policy,
     nic_node_policy,
     release_features,
 )
-from ansible_collections.ipu.fabric.plugins.module_utils._network.macvlan_objects import macvlan_object
+from ansible_collections.ipu.fabric.plugins.module_utils._network.macvlan_objects import network_object
+from ansible_collections.ipu.fabric.plugins.module_utils._network.releases import OTHER_TYPES, parse
 from ansible_collections.ipu.fabric.tests.integration.api_server import ModuleFailedError, Modules, crds
 from ansible_collections.ipu.fabric.tests.unit.fixtures.components import defaults
 from ansible_collections.ipu.fabric.tests.unit.fixtures.paths import SCHEMAS
@@ -55,6 +56,8 @@ IPAMS = {
     "nv-ipam": {"type": "nv-ipam", "poolName": "rdma-net"},
 }
 NAMES = {"name": "rdma-net", "namespace": "default"}
+NETWORK = {**NAMES, "master": "", "mode": "", "mtu": 0, "ipam": IPAMS["nv-ipam"]}
+OLD = [each for each in RELEASES if parse(each)[:2] < OTHER_TYPES]
 
 
 def policies(release: str) -> t.Iterator[t.Dict[str, t.Any]]:
@@ -85,7 +88,7 @@ def test_network_operator(run: Modules, release: str) -> None:
     for policy in policies(release):
         run("kube_apply", objects=[policy])
     made = [
-        macvlan_object({**NAMES, "master": "ens1f0", "mode": mode, "mtu": 1500, "ipam": ipam})
+        network_object({**NAMES, "master": "ens1f0", "mode": mode, "mtu": 1500, "ipam": ipam})
         for ipam, mode in itertools.product(IPAMS.values(), ("bridge", "private", "vepa", "passthru"))
     ]
     for each in made:
@@ -98,6 +101,43 @@ def test_network_operator(run: Modules, release: str) -> None:
         run("kube_apply", objects=pools)
         run("kube_apply", objects=pools, state="absent")
     run("kube_apply", objects=[policy], state="absent")
+
+
+TYPES = [
+    {"cni": "ipoib", "master": "ibs1f0"},
+    {"cni": "host-device", "resource": "nvidia.com/host_device_a"},
+    {"cni": "sriov", "resource": "nvidia.com/sriov_a"},
+    {"cni": "ib-sriov", "resource": "nvidia.com/sriov_b"},
+]
+DEVICES = {
+    "device_resources": [
+        {
+            "resourceName": "host_device_a",
+            "resourcePrefix": "nvidia.com",
+            "selectors": {"pciAddresses": ["0000:81:00.0"], "isRdma": True},
+        }
+    ],
+    "sriov_policies": [
+        {"name": name, "resource": "sriov_a", "pci": ["0000:81:00.0"], "vfs": 8, "mtu": mtu, "link_layer": layer}
+        for name, layer, mtu in (("rail-0", "Ethernet", 9000), ("rail-1", "InfiniBand", 0))
+    ],
+    "ipoib": True,
+}
+
+
+@pytest.mark.usefixtures("schemas")
+@pytest.mark.parametrize("release", [each for each in RELEASES if each not in OLD])
+def test_networks_of_other_types(run: Modules, release: str) -> None:
+    """Each kind, strictly; that of the SR-IOV operator by the definitions of the one release that has some here."""
+    install(run, release)
+    operator = sorted((SCHEMAS / "sriov-network-operator" / "26.7.0").glob("*sriovnetwork.openshift.io_*.yaml"))
+    run("kube_apply", objects=crds(*operator), validation="Warn")
+    settings = defaults("network_operator", version=release, namespace="default", **DEVICES)
+    asked = network_operator.decide(settings, network_operator.Seen()).objects
+    made = [network_object({**NETWORK, **each}, "default") for each in TYPES]
+    assert run("kube_apply", objects=[*asked, *made])["changed"]
+    assert not run("kube_apply", objects=[*asked, *made])["changed"]
+    run("kube_apply", objects=[*made, *asked], state="absent")
 
 
 @pytest.mark.usefixtures("schemas")

@@ -18,7 +18,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._component import (
 )
 from ansible_collections.ipu.fabric.plugins.module_utils._ipu.job_request import check_request
 from ansible_collections.ipu.fabric.plugins.module_utils._ipu.job_spec import build_job
-from ansible_collections.ipu.fabric.plugins.module_utils._network.macvlan_objects import macvlan_object
+from ansible_collections.ipu.fabric.plugins.module_utils._network.macvlan_objects import network_object
 from ansible_collections.ipu.fabric.plugins.module_utils._verify.pod_manifests import pod_manifest
 from ansible_collections.ipu.fabric.plugins.module_utils._verify.pods import Options, targets
 from ansible_collections.ipu.fabric.tests.unit.fixtures.components import defaults
@@ -312,7 +312,7 @@ CASES = {
         },
     ),
     "000, 5.2": (
-        lambda: macvlan_object(gcore()["networks"][0]),
+        lambda: network_object(gcore()["networks"][0]),
         MACVLAN,
         {
             f"{IPAM}.range_start": ("10.247.208.128", "old releases walk through an excluded half"),

@@ -109,7 +109,7 @@ REQUIRED: t.Dict[str, str] = {
     "ipu-operator-crd": "the IPUJob definition is installed, or its source is named",
     "ipu-operator-version": "the IPU operator's release is known",
     "kubeconfig": "of a cluster that is managed elsewhere there is a kubeconfig, with the rights that site needs",
-    "link-layer": "the fabric is RoCE: macvlan does not work over InfiniBand, nor RDMA of pods over iWARP",
+    "link-layer": "macvlan is for RoCE, ipoib for InfiniBand; RDMA of pods does not work over iWARP",
     "locked-memory": "the host's limit of locked memory is what the proof expects",
     "master-name": "the master's name belongs to one NIC on each host",
     "network-operator-version": "the network operator's release is known",

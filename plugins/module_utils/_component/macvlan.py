@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The macvlan networks of a plan, and the address pools of nv-ipam that pods on them get their addresses from."""
+"""The networks of a plan, and the address pools of nv-ipam that pods on them get their addresses from."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from .objects import pods_on
 
 # Of what a plan says of a network, what ipu.fabric.macvlan_network takes.
 OPTIONS = ("name", "namespace", "master", "mode", "mtu", "ipam", "pools", "pool")
+OF_TYPES = ("cni", "resource")  # where it is not macvlan
 
 
 @dataclasses.dataclass(frozen=True)
@@ -35,7 +36,10 @@ class Seen:
 def decide(settings: Settings, _seen: Seen) -> Networks:
     pools = [pool for network in settings.networks for pool in pools_of({**network})]
     return Networks(
-        networks=[{key: value for key, value in network.items() if key in OPTIONS} for network in settings.networks],
+        networks=[
+            {key: value for key, value in network.items() if key in (*OPTIONS, *(OF_TYPES if "cni" in network else ()))}
+            for network in settings.networks
+        ],
         objects=[
             *namespaces(settings.networks, (settings.pool_namespace,), settings.namespace_labels),
             *(pool_object(pool, settings.pool_namespace) for pool in pools),

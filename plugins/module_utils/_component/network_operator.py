@@ -12,9 +12,10 @@ from .._common.admission import ENFORCE, nfd_tolerations, with_unproved
 from .._common.result import FabricError
 from .._kube.merge_values import merge_values
 from .._kube.query import Object
-from .._model.plan import RdmaResource
+from .._model.plan import DeviceResource, RdmaResource, SriovPolicy
+from .._model.profiles import ETHERNET, SRIOV
 from .._model.wish import Wish
-from .._network.releases import NETWORK_OPERATORS, components, features, parse, show
+from .._network.releases import NETWORK_OPERATORS, OTHER_TYPES, components, features, parse, show
 from .multus import check_multus
 from .objects import definitions, device_plugin, home, named
 from .settings import ChartSettings
@@ -73,6 +74,9 @@ class Settings(ChartSettings):
     ipam: str
     rdma_resources: t.Sequence[RdmaResource]
     nic_groups: t.Sequence[NodeGroup]
+    device_resources: t.Sequence[DeviceResource]
+    sriov_policies: t.Sequence[SriovPolicy]
+    ipoib: bool
     multus: bool
     images: t.Mapping[str, t.Mapping[str, str]]
     image_pull_secrets: t.Sequence[str]
@@ -151,26 +155,36 @@ def installed(settings: Settings, seen: Seen) -> OperatorWish:
     check_driver(settings, nfd)
     check_ipam(settings, seen)
     check_groups(settings, can)
+    check_types(settings)
     check_move(settings, seen)
     change = check_upgrade(settings, former)
     own = {place.rpartition("/")[2] for place in (*seen.multus, *seen.whereabouts) if not elsewhere([place], settings)}
     ends = {PLUGINS[plugin]: end for plugin, end in settings.restart.items() if PLUGINS.get(plugin) in own}
     keeps_policy = bool(former) and not can["policy_updates"]
     names = [group["name"] for group in settings.nic_groups]
+    plugins = ["rdma-shared-dp", *(f"rdma-shared-dp-{name}" for name in names)]
+    plugins += ["sriovdp"] if settings.device_resources else []
     before = ["before_upgrade"] if keeps_policy or seen.policy_in_chart else []
     return OperatorWish(
         steps=[*before, "present", *(["restart_plugins"] if ends else [])],
-        release=settings.release(NAME, settings.namespace, chart_values(settings, settings.nfd and not nfd)),
-        objects=[nic_cluster_policy(settings), *(nic_node_policy(settings, group) for group in settings.nic_groups)],
+        release=settings.release(
+            NAME, settings.namespace, chart_values(settings, settings.nfd and not nfd, len(seen.nodes) == 1)
+        ),
+        objects=[
+            nic_cluster_policy(settings),
+            *(nic_node_policy(settings, group) for group in settings.nic_groups),
+            *(sriov_policy(settings, policy) for policy in settings.sriov_policies),
+        ],
         ready=[
             {"kind": "Deployment", "name": NAME, "namespace": settings.namespace},
             {"kind": "NicClusterPolicy", "api_version": API, "name": "nic-cluster-policy", "value": "ready"},
             *({"kind": "NicNodePolicy", "api_version": API, "name": name, "value": "ready"} for name in names),
+            *(with_vfs(node, settings.namespace) for node in settings.rdma_nodes if settings.sriov_policies),
         ],
         crds=[CRDS[0], ATTACHMENTS, *(NV_IPAM_CRDS[:1] if settings.ipam == "nv-ipam" else [])],
         labels=[{"name": node, "labels": labels} for node, labels in node_labels(settings, seen).items()],
         gone=[named(API, "NicNodePolicy", name) for name in seen.node_policies if name not in names],
-        plugin_pods=f"app in ({', '.join(['rdma-shared-dp', *(f'rdma-shared-dp-{name}' for name in names)])})",
+        plugin_pods=f"app in ({', '.join(plugins)})",
         keeps_policy=keeps_policy,
         keeps_config=not can["restarts_plugins"],
         settle=15 if change in ("upgrade", "skip") else 0,
@@ -257,6 +271,20 @@ def check_groups(settings: Settings, can: t.Mapping[str, bool]) -> None:
             "network_operator_nic_groups",
             ", ".join(group["name"] for group in settings.nic_groups),
             "Leave it empty, or take network operator 26.4 or later.",
+            code="invalid-input",
+        )
+
+
+def check_types(settings: Settings) -> None:
+    """Types of networks beside macvlan."""
+    if (settings.ipoib or settings.device_resources or settings.sriov_policies) and parse(settings.version)[
+        :2
+    ] < OTHER_TYPES:
+        raise FabricError(
+            f"Networks of other types than macvlan take network operator {show(OTHER_TYPES)} or later.",
+            "network_operator_ipoib, network_operator_device_resources and network_operator_sriov_policies",
+            f"network_operator_version is {settings.version}",
+            "Leave these empty, or take a later release.",
             code="invalid-input",
         )
 
@@ -351,6 +379,11 @@ def policy_spec(settings: Settings) -> Object:
         secondary["ipamPlugin"] = component(images["ipamPlugin"], secrets)
     if settings.rdma_resources and not settings.nic_groups:
         spec["rdmaSharedDevicePlugin"] = plugin_section(settings, settings.rdma_resources)
+    if settings.ipoib:
+        secondary["ipoib"] = component(images["ipoib"], secrets)
+    if settings.device_resources:
+        config = quotable(json.dumps({"resourceList": list(settings.device_resources)}, sort_keys=True))
+        spec["sriovDevicePlugin"] = component(images["sriovDevicePlugin"], secrets, config=config)
     if settings.ofed_driver:
         spec["ofedDriver"] = ofed_driver(release, settings.ofed_driver, secrets)
     tolerations = with_unproved(settings.admission, settings.tolerations)
@@ -363,7 +396,8 @@ def policy_spec(settings: Settings) -> Object:
 
 def component_images(settings: Settings) -> t.Dict[str, Object]:
     """The images of the release, or those of the site."""
-    found = components(settings.version, settings.ipam)
+    types = [*(["ipoib"] if settings.ipoib else []), *(["host_device"] if settings.device_resources else [])]
+    found = components(settings.version, settings.ipam, types)
     return {name: {**image, **settings.images.get(name, {})} for name, image in found.items()}
 
 
@@ -383,6 +417,28 @@ def nic_node_policy(settings: Settings, group: NodeGroup) -> Object:
     if tolerations:
         spec["tolerations"] = tolerations
     return {**named(API, "NicNodePolicy", group["name"]), "spec": spec}
+
+
+def sriov_policy(settings: Settings, policy: SriovPolicy) -> Object:
+    """What the SR-IOV operator makes VFs by. The link type is that of the NIC: another would change its firmware."""
+    spec: Object = {
+        "resourceName": policy["resource"],
+        "nodeSelector": {NIC_LABEL: "true"},
+        "nicSelector": {"rootDevices": list(policy["pci"])},
+        "numVfs": policy["vfs"],
+        "deviceType": "netdevice",
+        "linkType": "eth" if policy["link_layer"] == ETHERNET else "ib",
+        "isRdma": True,
+    }
+    if policy["mtu"]:
+        spec["mtu"] = policy["mtu"]
+    return {**named(SRIOV, "SriovNetworkNodePolicy", policy["name"], settings.namespace), "spec": spec}
+
+
+def with_vfs(node: str, namespace: str) -> Object:
+    """What the SR-IOV operator says of a node, as ipu.fabric.kube_wait takes it. It may drain and reboot it before."""
+    wanted = {"api_version": SRIOV, "kind": "SriovNetworkNodeState", "name": node, "namespace": namespace}
+    return {**wanted, "field": "status.syncStatus", "value": "Succeeded"}
 
 
 def node_labels(settings: Settings, seen: Seen) -> t.Dict[str, t.Dict[str, t.Optional[str]]]:
@@ -433,7 +489,11 @@ def multus_resources() -> t.List[Object]:
 
 def device_plugin_config(resources: t.Sequence[RdmaResource]) -> str:
     """The shared device plugin's configuration: JSON that the operator pastes between two single quotes."""
-    text = json.dumps(device_plugin(resources), sort_keys=True)
+    return quotable(json.dumps(device_plugin(resources), sort_keys=True))
+
+
+def quotable(text: str) -> str:
+    """The text, without a quote of the kind that the operator puts around it."""
     if "'" in text:
         raise FabricError(
             "The RDMA resources can't hold a single quote.",
@@ -448,10 +508,10 @@ def device_plugin_config(resources: t.Sequence[RdmaResource]) -> str:
 # The chart
 
 
-def chart_values(settings: Settings, nfd: bool) -> Object:
-    """What is not set stays the chart's own; a policy is never left to it."""
+def chart_values(settings: Settings, nfd: bool, single: bool = False) -> Object:
+    """What is not set stays the chart's own; a policy is never left to it. single: the cluster has one node."""
     can = release_features(settings.version)
-    values: Object = {"nfd": {"enabled": nfd}, "sriovNetworkOperator": {"enabled": False}}
+    values: Object = {"nfd": {"enabled": nfd}, **sriov_values(bool(settings.sriov_policies), single)}
     if can["deploy_cr"]:
         values["deployCR"] = False
     if can["nfd_rules"]:
@@ -474,6 +534,12 @@ def chart_values(settings: Settings, nfd: bool) -> Object:
     if nfd:
         values.update(nfd_tolerations(settings.admission))
     return merge_values(values, settings.values)
+
+
+def sriov_values(wanted: bool, single: bool) -> Object:
+    """Of the SR-IOV operator. Where there is one node, its pods have nowhere to go."""
+    config = {"sriov-network-operator": {"sriovOperatorConfig": {"disableDrain": True}}} if wanted and single else {}
+    return {"sriovNetworkOperator": {"enabled": wanted}, **config}
 
 
 # Removal

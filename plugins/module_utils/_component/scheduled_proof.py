@@ -46,6 +46,7 @@ READ = {
     "whereabouts.cni.cncf.io": ["ippools", "overlappingrangeipreservations"],
     "nv-ipam.nvidia.com": ["ippools", "cidrpools"],
     "mellanox.com": ["nicclusterpolicies", "macvlannetworks", "hostdevicenetworks", "ipoibnetworks"],
+    "sriovnetwork.openshift.io": ["sriovnetworks", "sriovibnetworks"],
     SPIDERNET: ["spiderippools", "spiderendpoints", "spidermultusconfigs"],
 }
 

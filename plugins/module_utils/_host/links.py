@@ -289,6 +289,22 @@ def _function_netdevs(sysfs: str, pci: str) -> t.List[str]:
     return list_names(base, "net") if pci and list_names(base, "infiniband") else []
 
 
+class Vfs(t.TypedDict, total=False):
+    """The VFs of a PCI function; fields as in Link."""
+
+    vfs: int
+    max_vfs: int
+
+
+def _vfs(sysfs: str, link: BareLink) -> Vfs:
+    """Without the capability, or with none set in the firmware, there is no attribute."""
+    if link["kind"] != "physical" or not link["pci"]:
+        return {}
+    base = os.path.join(sysfs, "bus/pci/devices", link["pci"])
+    vfs, most = (to_number(read_attribute(base, f"sriov_{name}")) for name in ("numvfs", "totalvfs"))
+    return {"vfs": vfs, "max_vfs": most}
+
+
 def _read_link(sysfs: str, proc: str, netdev: str, kinds: t.Mapping[str, str]) -> BareLink:
     base = os.path.join(sysfs, "class/net", netdev)
     device, kind = os.path.join(base, "device"), _kind(sysfs, proc, netdev, kinds.get(netdev, ""))
@@ -400,6 +416,7 @@ def read_links(
             "rdma_devices": sorted(
                 {device for name in carriers for device in list_names(sysfs, "class/net", name, "device/infiniband")}
             ),
+            **_vfs(sysfs, link),
             "addresses": list(addresses.get(link["netdev"], ())),
             "altnames": list(altnames.get(link["netdev"], ())),
         }

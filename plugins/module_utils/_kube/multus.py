@@ -7,11 +7,14 @@ from __future__ import annotations
 import json
 import typing as t
 
+from .._model.profiles import profile_of
 from .._model.stacks import NETWORKS
 from .query import Object, query, quoted
 
 # Annotation of a pod: as JSON, what multus gave it.
 NETWORK_STATUS = "k8s.v1.cni.cncf.io/network-status"
+# Annotation of a NAD: the resource whose device its plugin gets.
+RESOURCE = "k8s.v1.cni.cncf.io/resourceName"
 REQUESTS = (NETWORKS, "v1.multus-cni.io/default-network")
 # A network that pods can ask for.
 NAD_API = "k8s.cni.cncf.io/v1"
@@ -26,13 +29,18 @@ Name = t.Tuple[str, str]  # namespace and name
 Pool = t.Tuple[str, str]  # kind and name
 
 
-class Attachment(t.TypedDict):
+class _OfType(t.TypedDict, total=False):
+    cni: str  # its plugin, where it is not macvlan
+    resource: str  # with its prefix, where each pod has a device of its own
+
+
+class Attachment(_OfType):
     """What a NAD has to say. Every planned network says it of its own."""
 
     name: str
     namespace: str
-    master: str  # the interface of the hosts that pods join
-    mode: str
+    master: str  # the interface of the hosts that pods join; empty where each has a device of its own
+    mode: str  # of macvlan
     mtu: int  # bytes; 0: the master's
     ipam: Object  # configuration of the IPAM plugin
 
@@ -115,30 +123,41 @@ def read_ipams(attachment: Object) -> t.List[Object]:
     return [ipam for ipam in query("[@, plugins][].ipam", config) or () if isinstance(ipam, dict)]
 
 
-def macvlan_part(config: t.Any) -> t.Any:
-    """The macvlan plugin of a CNI configuration that is a chain of plugins; any other configuration as it is."""
+def main_part(config: t.Any, cni: str) -> t.Any:
+    """The plugin `cni` of a CNI configuration that is a chain of plugins; any other configuration as it is."""
     chain = config.get("plugins") if isinstance(config, dict) else None
     if not isinstance(chain, list):
         return config
-    return next((plugin for plugin in chain if isinstance(plugin, dict) and plugin.get("type") == "macvlan"), {})
+    return next((plugin for plugin in chain if isinstance(plugin, dict) and plugin.get("type") == cni), {})
 
 
 def planned_config(network: Attachment) -> Object:
-    """What the macvlan plugin of a network's NAD has to be told."""
-    wanted: Object = {"type": "macvlan", "master": network["master"], "mode": network["mode"], "ipam": network["ipam"]}
-    return {**wanted, "mtu": network["mtu"]} if network["mtu"] else wanted
+    """What the main plugin of a network's NAD has to be told."""
+    profile = profile_of(network)
+    wanted: Object = {"type": profile.cni}
+    if profile.shared:
+        wanted["master"] = network["master"]
+    if profile.cni == "macvlan":
+        wanted["mode"] = network["mode"]
+    wanted["ipam"] = network["ipam"]
+    return {**wanted, "mtu": network["mtu"]} if network["mtu"] and profile.cni == "macvlan" else wanted
 
 
 def nad_difference(nad: Object, network: Attachment) -> t.Tuple[Object, Object]:
-    """What the macvlan plugin of a NAD is told, and what was planned. Name and version say nothing of the network."""
-    text = query("spec.config", nad) or ""
+    """What the main plugin of a NAD is told, and what was planned. Name and version say nothing of the network.
+
+    Nor do options of VFs that the SR-IOV operator adds.
+    """
+    text, planned, profile = query("spec.config", nad) or "", planned_config(network), profile_of(network)
     try:
-        config = macvlan_part(json.loads(text))
+        config = main_part(json.loads(text), profile.cni)
     except ValueError:
         config = text
     if not isinstance(config, dict):
-        return {"config": text}, planned_config(network)
-    return {k: v for k, v in config.items() if k not in ("name", "cniVersion")}, planned_config(network)
+        return {"config": text}, planned
+    if profile.namespaced:
+        return {key: config.get(key) for key in planned}, planned
+    return {k: v for k, v in config.items() if k not in ("name", "cniVersion")}, planned
 
 
 def nad_faults(nad: t.Optional[Object], network: Attachment) -> t.List[str]:
@@ -148,7 +167,7 @@ def nad_faults(nad: t.Optional[Object], network: Attachment) -> t.List[str]:
         return [f"{place} is not there"]
     text = query("spec.config", nad) or ""
     try:
-        config = macvlan_part(json.loads(text))
+        config = main_part(json.loads(text), profile_of(network).cni)
     except ValueError as error:
         return [f"{place} is not valid JSON ({error}): {text}"]
     if not isinstance(config, dict):
@@ -158,6 +177,9 @@ def nad_faults(nad: t.Optional[Object], network: Attachment) -> t.List[str]:
         for key, value in planned_config(network).items()
         if config.get(key) != value
     ]
+    asked, resource = query(f"metadata.annotations.{quoted(RESOURCE)}", nad) or "", network.get("resource")
+    if not profile_of(network).shared and resource and asked != resource:
+        differing.append(f"{place} is of the resource {asked or '(none)'}, planned is {resource}")
     if not network["mtu"] and config.get("mtu"):
         differing.append(f"{place} says mtu={config['mtu']}, planned is the master's")
     return differing

@@ -49,6 +49,8 @@ class _LinkOptional(t.TypedDict, total=False):
     function_netdevs: t.List[str]
     rdma_devices: t.List[str]  # of the functions of rdma_netdevs: one, unless a bond has ports that are no RoCE LAG
     gid_room: int  # addresses that the GID table of the port has room for; 0: not known
+    vfs: int  # of the PCI function now; missing where it is not known
+    max_vfs: int  # that it can have; 0: none, as SR-IOV is off in the firmware or the BIOS; missing likewise
     taken_by: t.List[str]  # devices on it that keep macvlans off, such as `ipvlan eth1.pod`
 
 

@@ -303,7 +303,9 @@ class NetworkOptions(t.TypedDict, total=False):
     """What few networks have."""
 
     accept_ra: bool  # false: pods ignore router advertisements
-    cni: str  # CNI plugin, where it is not macvlan: ipvlan, sriov or host-device
+    cni: str  # CNI plugin, where it is not macvlan: ipvlan, ipoib, sriov, ib-sriov or host-device
+    link_layer: str  # of its NICs, where it is not Ethernet: InfiniBand
+    vfs: int  # of each of its NICs, where pods have VFs
     made_by: str  # in a plan of any cluster: the stack of its object; empty: it is a NetworkAttachmentDefinition alone
 
 
@@ -343,6 +345,32 @@ class RdmaResource(t.TypedDict):
     resourcePrefix: str
     rdmaHcaMax: int  # pods on a host that can have it
     selectors: Selectors
+
+
+class DeviceSelectors(t.TypedDict):
+    """Which devices pods get for their own."""
+
+    pciAddresses: t.List[str]
+    isRdma: bool
+
+
+class DeviceResource(t.TypedDict):
+    """One entry of the SR-IOV device plugin's resourceList: NICs that move into pods."""
+
+    resourceName: str
+    resourcePrefix: str
+    selectors: DeviceSelectors
+
+
+class SriovPolicy(t.TypedDict):
+    """What the SR-IOV operator is told of the NICs of a network."""
+
+    name: str  # of the network
+    resource: str  # without its prefix
+    pci: t.List[str]  # addresses of the NICs
+    vfs: int  # of each
+    mtu: int  # of the VFs, in bytes; 0: their own
+    link_layer: str
 
 
 class NicGroup(t.TypedDict):
@@ -500,7 +528,14 @@ class Admission(t.TypedDict):
     max_unproved: str  # how many of the others a failed proof may close: a count or a percentage
 
 
-class _PlanOptional(t.TypedDict, total=False):
+class OwnDevices(t.TypedDict, total=False):
+    """What pods get for their own; a part of a plan."""
+
+    device_resources: t.List[DeviceResource]  # missing where no NIC moves into pods
+    sriov_policies: t.List[SriovPolicy]  # missing where pods have no VFs
+
+
+class _PlanOptional(OwnDevices, total=False):
     not_proved: t.List[NotProved]  # only in a plan that the playbook prove_cluster derived: no host was asked for it
     admission: Admission  # missing where it is off
     nic_groups: t.List[NicGroup]  # missing where the NicClusterPolicy has the device plugin of all nodes

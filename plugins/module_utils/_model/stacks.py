@@ -10,7 +10,7 @@ from types import MappingProxyType
 from .plan import HOST, Plan, PlannedLink, PlannedNetwork, Releases
 
 NETWORKS = "k8s.v1.cni.cncf.io/networks"  # annotation of a pod: the networks that it asks multus for
-OWN_DEVICES = ("sriov", "host-device")  # CNI plugins that give each pod a device of its own
+OWN_DEVICES = ("sriov", "ib-sriov", "host-device")  # CNI plugins that give each pod a device of its own
 StackName = t.Literal["network_operator", "spiderpool"]
 OWN_IPAM: t.Final = "spiderpool"  # the stack that has an IPAM of its own
 SPIDERNET = "spiderpool.spidernet.io"  # API group of its pools and networks

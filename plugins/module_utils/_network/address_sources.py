@@ -14,7 +14,8 @@ from .._kube.multus import ATTACHMENTS, NAD, read_ipams
 from .._kube.query import Object, query
 from .._model.pools import AddressSource
 from .address_sets import MALFORMED, pool_addresses, range_addresses, read_ranges, stores
-from .macvlan_objects import MACVLANS, owners
+from .macvlan_objects import known, owners
+from .removal import listed_networks
 
 if t.TYPE_CHECKING:
     import netaddr
@@ -33,7 +34,7 @@ def listed_pools(cluster: Cluster) -> t.List[Object]:
 
 def address_sources(cluster: Cluster) -> t.List[AddressSource]:
     """Everything in the cluster that pods get addresses from."""
-    networks = {item["metadata"]["name"] for item in cluster.items(MACVLANS) if is_ours(item)}
+    networks = known(item for item in listed_networks(cluster) if is_ours(item))
     found = []
     for pool in listed_pools(cluster):
         with contextlib.suppress(*MALFORMED):

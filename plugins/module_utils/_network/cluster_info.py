@@ -18,8 +18,8 @@ from .._kube.readiness import condition_true
 from .._kubeadm.membership import CONTROL_PLANE_LABEL
 from .._kubeadm.upgrade import tag_release
 from .._model.operators import Installation
-from .macvlan_objects import MACVLANS, owners
-from .removal import name_of
+from .macvlan_objects import known, owners
+from .removal import listed_networks, name_of
 
 NFD_IMAGES = ("node-feature-discovery", "node-feature-discovery-minimal")
 WHEREABOUTS_IMAGES = ("whereabouts", "hardened-whereabouts")
@@ -135,7 +135,7 @@ def is_own(cluster: Cluster, workload: Object, policy: t.Optional[Object]) -> bo
 
 def whereabouts_networks(cluster: Cluster) -> t.List[str]:
     """The NetworkAttachmentDefinitions of others whose pods get addresses from whereabouts."""
-    ours = {network["metadata"]["name"] for network in cluster.items(MACVLANS) if is_ours(network)}
+    ours = known(network for network in listed_networks(cluster) if is_ours(network))
     return [
         "/".join(name_of(nad))
         for nad in cluster.items(ATTACHMENTS)

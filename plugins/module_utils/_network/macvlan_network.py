@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""MacvlanNetworks in a cluster, and the NetworkAttachmentDefinition (NAD) that the operator creates for each."""
+"""Networks of the network operator in a cluster, and the NetworkAttachmentDefinition (NAD) that it creates for each."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from .._common.result import FabricError, outcome
 from .._kube.client import Cluster, connect, describe, unknown_kind, wait_until
 from .._kube.multus import Attachment, nad_difference, nad_faults, nad_reference
 from .._kube.query import Object, query
-from .macvlan_objects import macvlan_object, readable_spec
+from .._model.profiles import profile_of
+from .macvlan_objects import network_object, owners, readable_spec
 from .unplanned import prune_networks
 
 ASK_OPERATOR = "Read the log of the network operator's controller, and check that the IPAM is valid."
@@ -24,10 +25,10 @@ NOT_OWNED = (
 
 
 class Edited(t.NamedTuple):
-    """A NAD that is not what its MacvlanNetwork says. The operator leaves it so: its own note says that it is done."""
+    """A NAD that is not what its network says. The operator leaves it so: its own note says that it is done."""
 
     nad: Object
-    owned: bool  # by a MacvlanNetwork of ours
+    owned: bool  # by a network of ours
     before: Object
     after: Object
 
@@ -35,18 +36,24 @@ class Edited(t.NamedTuple):
 class Networks:
     """The networks of a cluster."""
 
-    def __init__(self, cluster: Cluster, dry_run: bool) -> None:
-        self.cluster, self.dry_run = cluster, dry_run
+    def __init__(self, cluster: Cluster, dry_run: bool, namespace: str) -> None:
+        self.cluster, self.dry_run, self.namespace = cluster, dry_run, namespace
+
+    def object_of(self, network: Attachment) -> Object:
+        return network_object(network, self.namespace)
 
     def read_nad(self, network: Attachment) -> t.Optional[Object]:
         return self.cluster.read(nad_reference(network))
 
     def current(self, network: Attachment) -> t.Optional[Object]:
-        return self.cluster.read(macvlan_object(network))
+        return self.cluster.read(self.object_of(network))
+
+    def spec(self, network: Attachment) -> t.Optional[Object]:
+        return readable_spec(query("spec", self.current(network)), profile_of(network).kind)
 
     def apply(self, network: Attachment) -> None:
         """Apply strictly. In check mode the server tries it in a dry run, if it knows the kind already."""
-        wanted = macvlan_object(network)
+        wanted = self.object_of(network)
         if self.cluster.path_of(wanted) is not None:
             self.cluster.apply(wanted, self.dry_run)
         elif not self.dry_run:
@@ -69,7 +76,7 @@ class Networks:
         faults = nad_faults(self.read_nad(network), network)
         status = query("status", self.current(network)) or {}
         if faults and status.get("reason"):
-            faults.append(f"MacvlanNetwork {network['name']} is {status.get('state')}: {status['reason']}")
+            faults.append(f"{label(network)} is {status.get('state')}: {status['reason']}")
         return faults
 
     def edited(self, network: Attachment) -> t.Optional[Edited]:
@@ -78,8 +85,9 @@ class Networks:
         if nad is None or current is None:
             return None
         before, after = nad_difference(nad, network)
-        uids = query("metadata.ownerReferences[].uid", nad) or []
-        owned = is_ours(current) and query("metadata.uid", current) in uids
+        uids, profile = query("metadata.ownerReferences[].uid", nad) or [], profile_of(network)
+        belongs = profile.namespaced and (profile.kind, network["name"]) in owners(nad)
+        owned = is_ours(current) and (belongs or query("metadata.uid", current) in uids)
         return Edited(nad, owned, before, after) if before != after else None
 
     def recreate(self, network: Attachment, nad: Object) -> None:
@@ -90,19 +98,29 @@ class Networks:
         """What is left of a deleted network. A NAD of another owner under the same name may stay."""
         left: t.List[str] = []
         if self.current(network) is not None:
-            left.append(f"MacvlanNetwork {network['name']} still exists")
-        if query("metadata.ownerReferences[?kind=='MacvlanNetwork']", self.read_nad(network)):
+            left.append(f"{label(network)} still exists")
+        nad = self.read_nad(network)
+        if nad is not None and any(kind == profile_of(network).kind for kind, _name in owners(nad)):
             left.append(f"its NetworkAttachmentDefinition {network['namespace']}/{network['name']} still exists")
         return left
 
 
+def label(network: Attachment) -> str:
+    return f"{profile_of(network).kind} {network['name']}"
+
+
+def key_of(network: Attachment) -> str:
+    """By what a diff names a network: a macvlan by its name alone."""
+    return label(network) if network.get("cni") else network["name"]
+
+
 def ensure_present(networks: Networks, wanted: t.Sequence[Attachment], timeout: float) -> t.Tuple[Object, Object]:
     networks.check_namespaces(wanted)
-    before = {n["name"]: readable_spec(query("spec", networks.current(n))) for n in wanted}
-    after = {n["name"]: readable_spec(macvlan_object(n)["spec"]) for n in wanted}
+    before = {key_of(n): networks.spec(n) for n in wanted}
+    after = {key_of(n): readable_spec(networks.object_of(n)["spec"], profile_of(n).kind) for n in wanted}
     strangers = []
     for network in wanted:
-        if before[network["name"]] != after[network["name"]]:
+        if before[key_of(network)] != after[key_of(network)]:
             networks.apply(network)
             continue
         edited = networks.edited(network)
@@ -125,11 +143,11 @@ def ensure_present(networks: Networks, wanted: t.Sequence[Attachment], timeout: 
 
 
 def ensure_absent(networks: Networks, wanted: t.Sequence[Attachment], timeout: float) -> t.Tuple[Object, Object]:
-    before = {n["name"]: readable_spec(query("spec", networks.current(n))) for n in wanted}
+    before = {key_of(n): networks.spec(n) for n in wanted}
     if not networks.dry_run:
         for network in wanted:
-            if before[network["name"]] is not None:
-                networks.cluster.delete(t.cast(str, networks.cluster.path_of(macvlan_object(network))))
+            if before[key_of(network)] is not None:
+                networks.cluster.delete(t.cast(str, networks.cluster.path_of(networks.object_of(network))))
         wait_until(
             lambda: [left for network in wanted for left in networks.lingering(network)],
             timeout,
@@ -137,7 +155,27 @@ def ensure_absent(networks: Networks, wanted: t.Sequence[Attachment], timeout: f
             "Check the finalizers of what is left with kubectl get -o yaml.",
             0.5,
         )
-    return before, {n["name"]: None for n in wanted}
+    return before, {key_of(n): None for n in wanted}
+
+
+def check_options(network: Attachment) -> None:
+    profile = profile_of(network)
+    if profile.shared and not network["master"]:
+        raise FabricError(
+            f"A network of type {profile.type} needs its master.",
+            f"network {network['name']}",
+            "no master",
+            "Name the RDMA NIC; without one the operator would take the NIC of the default route.",
+            code="invalid-input",
+        )
+    if not profile.shared and not network.get("resource"):
+        raise FabricError(
+            f"A network of type {profile.type} needs the resource of its devices.",
+            f"network {network['name']}",
+            "no resource",
+            "Name the resource that the device plugin offers, such as nvidia.com/sriov_a.",
+            code="invalid-input",
+        )
 
 
 def manage_networks(module: AnsibleModule) -> t.Dict[str, t.Any]:
@@ -152,21 +190,17 @@ def manage_networks(module: AnsibleModule) -> t.Dict[str, t.Any]:
         "mode": params["mode"],
         "mtu": params["mtu"],
         "ipam": params["ipam"],
+        "cni": params["cni"],
+        "resource": params["resource"],
     }
-    wanted: t.List[Attachment] = params["networks"] if params["networks"] is not None else [single]
-    networks = Networks(connect(module), module.check_mode)
+    given: t.List[Attachment] = params["networks"] if params["networks"] is not None else [single]
+    wanted = [t.cast(Attachment, {k: v for k, v in n.items() if k != "cni" or v != "macvlan"}) for n in given]
+    networks = Networks(connect(module), module.check_mode, params["pool_namespace"])
     if params["state"] == "present":
         for network in wanted:
-            if not network["master"]:
-                raise FabricError(
-                    "A macvlan network needs its master.",
-                    f"network {network['name']}",
-                    "no master",
-                    "Name the RDMA NIC; without one the operator would take the NIC of the default route.",
-                    code="invalid-input",
-                )
+            check_options(network)
     ensure = ensure_present if params["state"] == "present" else ensure_absent
     before, after = ensure(networks, wanted, params["timeout"])
-    places = {n["name"]: (n["name"], describe(nad_reference(n))) for n in wanted}
+    places = {n["name"]: (key_of(n), describe(nad_reference(n))) for n in wanted}
     changed = [name for name, keys in places.items() if any(before.get(key) != after.get(key) for key in keys)]
     return outcome(before, after, networks=changed)

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""MacvlanNetworks and their namespaces as objects. Pure."""
+"""Networks of the network operator and their namespaces as objects. Pure."""
 
 from __future__ import annotations
 
@@ -8,39 +8,64 @@ import json
 import typing as t
 
 from .._kube.multus import Attachment
-from .._kube.query import Object, query
+from .._kube.query import Object, query, quoted
 from .._model.plan import PlannedNetwork
+from .._model.profiles import BY_KIND, MELLANOX, PROFILES, profile_of
+from .._model.stacks import STACKS
 
-API = "mellanox.com/v1alpha1"
-MACVLANS = f"/apis/{API}/macvlannetworks"
+API = MELLANOX
+OWNER = "sriovnetwork.openshift.io/owner-ref"  # annotation of a NAD that is in another namespace than its owner
+Known = t.Tuple[str, str]  # kind and name of a network
 
 
-def macvlan_object(network: Attachment) -> Object:
-    """The MacvlanNetwork of a network: every field is set, so that none keeps an old value."""
+def network_object(network: Attachment, namespace: str = STACKS["network_operator"].namespace) -> Object:
+    """The object that makes a network: every field is set, so that none keeps an old value.
+
+    namespace: of the operator, where the SR-IOV operator has its networks.
+    """
+    profile = profile_of(network)
+    spec: Object = {"networkNamespace": network["namespace"]}
+    if profile.shared:
+        spec["master"] = network["master"]
+    else:
+        spec["resourceName"] = network.get("resource", "").rpartition("/")[2]
+    if profile.cni == "macvlan":
+        spec.update(mode=network["mode"], mtu=network["mtu"])
+    spec["ipam"] = json.dumps(network["ipam"], sort_keys=True)
+    place = {"namespace": namespace} if profile.namespaced else {}
     return {
-        "apiVersion": API,
-        "kind": "MacvlanNetwork",
-        "metadata": {"name": network["name"]},
-        "spec": {
-            "networkNamespace": network["namespace"],
-            "master": network["master"],
-            "mode": network["mode"],
-            "mtu": network["mtu"],
-            "ipam": json.dumps(network["ipam"], sort_keys=True),
-        },
+        "apiVersion": profile.api,
+        "kind": profile.kind,
+        "metadata": {"name": network["name"], **place},
+        "spec": spec,
     }
 
 
-def owners(attachment: Object) -> t.Set[str]:
-    """The MacvlanNetworks that an attachment was made for."""
-    return set(query("metadata.ownerReferences[?kind=='MacvlanNetwork'].name", attachment) or ())
+def known(networks: t.Iterable[Object]) -> t.Set[Known]:
+    return {(network["kind"], network["metadata"]["name"]) for network in networks}
 
 
-def readable_spec(spec: t.Optional[Object]) -> t.Optional[Object]:
-    """A spec with its IPAM as data: two texts that say the same compare as the same."""
+def owners(attachment: Object) -> t.Set[Known]:
+    """The networks that an attachment was made for."""
+    references = query("metadata.ownerReferences[].[kind, name]", attachment) or ()
+    found = {(kind, name) for kind, name in references if kind in BY_KIND}
+    # Kind.group/namespace/name. The SR-IOV operator does not always know the kind: then it writes unknown.
+    kind, _slash, place = (query(f"metadata.annotations.{quoted(OWNER)}", attachment) or "").partition("/")
+    name, short = place.rpartition("/")[2], kind.partition(".")[0]
+    kinds = [row.kind for row in PROFILES if row.namespaced and short in (row.kind, "unknown")]
+    return found | {(each, name) for each in kinds}
+
+
+def readable_spec(spec: t.Optional[Object], kind: str = "MacvlanNetwork") -> t.Optional[Object]:
+    """A spec with its IPAM as data: two texts that say the same compare as the same.
+
+    The API has its own defaults for further options of VFs: they are left out.
+    """
     if spec is None:
         return None
-    shown = {"mtu": 0, "mode": "bridge", **spec}
+    shown = {"mtu": 0, "mode": "bridge", **spec} if kind == "MacvlanNetwork" else spec
+    if BY_KIND[kind].namespaced:
+        shown = {key: spec[key] for key in ("networkNamespace", "resourceName", "ipam") if key in spec}
     try:
         return {**shown, "ipam": json.loads(spec["ipam"])}
     except (KeyError, ValueError):

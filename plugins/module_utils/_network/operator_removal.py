@@ -16,16 +16,19 @@ from .._host.cluster import MULTUS_IMAGES, image_names
 from .._kube.client import connect, describe
 from .._kube.multus import NAD, Name, Pool, networks_of, read_ipams
 from .._kube.query import Object, query
+from .._model.profiles import BY_KIND, MELLANOX, SRIOV
+from .._model.stacks import STACKS
 from .address_sets import MALFORMED, pool_names
-from .removal import SHOWN, Removal, divide, name_of, staying
+from .macvlan_objects import known, owners
+from .removal import SHOWN, Removal, divide, listed_networks, name_of, staying
 from .unplanned import attachment_of, belongs_to, find_users
 
-MELLANOX = "mellanox.com/v1alpha1"
 NV_IPAM = "nv-ipam.nvidia.com/v1alpha1"
-NETWORKS = ("MacvlanNetwork", "HostDeviceNetwork", "IPoIBNetwork")
 POOLS = ("IPPool", "CIDRPool")
 POLICY = "NicClusterPolicy"
 POLICIES = (POLICY, "NicNodePolicy")
+VF_POLICY = "SriovNetworkNodePolicy"
+OWN_KINDS = tuple(profile.kind for profile in BY_KIND.values() if not profile.namespaced)
 
 
 def owned_by(obj: Object, kinds: t.Sequence[str]) -> bool:
@@ -42,10 +45,7 @@ def selects(workload: Object, pod: Object) -> bool:
 
 def made_for(nad: Object, networks: t.Sequence[Object]) -> bool:
     """Whether the operator created a NAD for one of these networks."""
-    owners = query("metadata.ownerReferences[].[kind, name]", nad) or []
-    named = any([network["kind"], network["metadata"]["name"]] in owners for network in networks)
-    macvlans = [attachment_of(network) for network in networks if network["kind"] == "MacvlanNetwork"]
-    return named or belongs_to(nad, macvlans)
+    return bool(owners(nad) & known(networks)) or belongs_to(nad, [attachment_of(network) for network in networks])
 
 
 def draws_from(nad: Object, pools: t.Set[Pool]) -> bool:
@@ -80,19 +80,28 @@ class NetworkRemoval(Removal):
         found = self.cluster.items("/apis/apps/v1/daemonsets")
         return any(set(image_names(w)) & set(MULTUS_IMAGES) and not owned_by(w, POLICIES) for w in found)
 
+    @staticmethod
+    def served(objects: t.Sequence[Object]) -> t.List[Object]:
+        """Without those of another SR-IOV operator: ours reads those of its own namespace."""
+        home = STACKS["network_operator"].namespace
+        return [obj for obj in objects if obj["metadata"].get("namespace", home) == home]
+
     def find(self) -> Served:
-        networks, other_networks = divide(self.listed(MELLANOX, *NETWORKS))
+        networks, other_networks = divide(self.served(listed_networks(self.cluster)))
         pools, other_pools = divide(self.listed(NV_IPAM, *POOLS))
-        policies, other_policies = divide(self.listed(MELLANOX, *POLICIES))
+        policies, other_policies = divide(
+            self.served([*self.listed(SRIOV, VF_POLICY), *self.listed(MELLANOX, *POLICIES)])
+        )
         nads, pods = self.listed(*NAD), self.pods()
         own = [nad for nad in nads if made_for(nad, networks)]
         others = [nad for nad in nads if nad not in own]
         names: t.Set[Pool] = {(pool["kind"], pool["metadata"]["name"]) for pool in pools}
         doomed = {name_of(nad) for nad in nads if nad in own or draws_from(nad, names)}
-        served: t.Set[Name] = {name_of(nad) for nad in others if owned_by(nad, NETWORKS)}
+        by_operator = [nad for nad in others if owned_by(nad, OWN_KINDS) or owners(nad) & known(other_networks)]
+        served: t.Set[Name] = {name_of(nad) for nad in by_operator}
         needed = [*other_networks, *other_pools, *other_policies]
         if not self.other_multus():
-            needed += [nad for nad in others if not owned_by(nad, NETWORKS)]
+            needed += [nad for nad in others if nad not in by_operator]
         return Served(
             users=[pod for pod in pods if find_users([pod], doomed, names)],
             networks=networks,
@@ -116,14 +125,18 @@ class NetworkRemoval(Removal):
         self.remove_users(found.users)
         self.remove(
             found.networks,
-            lambda: self.left_of(found.networks, MELLANOX, *NETWORKS) + self.attachments(found.networks),
+            lambda: (
+                [each for each in listed_networks(self.cluster) if known([each]) & known(found.networks)]
+                + self.attachments(found.networks)
+            ),
             collector,
         )
         self.remove(found.pools, lambda: self.left_of(found.pools, NV_IPAM, *POOLS), finalizers)
         self.remove(
             found.policies,
             lambda: (
-                self.left_of(found.policies, MELLANOX, *POLICIES)
+                self.left_of(found.policies, SRIOV, VF_POLICY)
+                + self.left_of(found.policies, MELLANOX, *POLICIES)
                 + [pod for pod in self.pods() if any(selects(workload, pod) for workload in workloads)]
             ),
             collector,

@@ -142,7 +142,11 @@ _SHARED = {
     "multus": "nvcr.io/nvidia/mellanox/multus-cni",
     "ipamPlugin": "nvcr.io/nvidia/mellanox/whereabouts",
     "nvIpam": "nvcr.io/nvidia/mellanox/nvidia-k8s-ipam",
+    "ipoib": "nvcr.io/nvidia/mellanox/ipoib-cni",
+    "sriovDevicePlugin": "nvcr.io/nvidia/mellanox/sriov-network-device-plugin",
 }
+# From here on all images of a release are in one registry. Before, networks are macvlan alone here.
+OTHER_TYPES = (25, 7)
 # Device plugins before 1.5.2 demand a device file issm*, which Linux makes for InfiniBand alone from this release on.
 NO_ISSM = (6, 11)
 _24_1_PLUGIN = "sha-fe7f371c7e1b8315bf900f71cd25cfc1251dc775"
@@ -243,11 +247,12 @@ def kernel_before(version: str) -> Version:
     return operator.kernel_before if operator else ()
 
 
-def components(version: str, ipam: str) -> t.Dict[str, Image]:
-    """The images of a NicClusterPolicy, in its own words."""
+def components(version: str, ipam: str, types: t.Collection[str] = ()) -> t.Dict[str, Image]:
+    """The images of a NicClusterPolicy, in its own words; types: those of the networks."""
     line = parse(version)[:2]
     own = ipam == "whereabouts" and features(line)["whereabouts"]
     unused = {"ipamPlugin": not own, "nvIpam": ipam != "nv-ipam"}
+    unused.update(ipoib="ipoib" not in types, sriovDevicePlugin="host_device" not in types)
     images: t.Dict[str, Image] = {}
     for name, image in NETWORK_OPERATORS[line].images.items():
         if not unused.get(name):
@@ -347,7 +352,8 @@ def choose_releases(settings: Settings, findings: Findings, offered: t.Sequence[
         releases["features"] = features(line)
         if releases["ipam"] == "whereabouts" and not releases["features"]["whereabouts"]:
             releases["whereabouts"], releases["whereabouts_standalone"] = WHEREABOUTS, True
-        releases["components"] = components(releases["network_operator"], releases["ipam"])
+        types = {str(entry.get("type")) for entry in settings.networks if isinstance(entry, dict)}
+        releases["components"] = components(releases["network_operator"], releases["ipam"], types)
     return releases
 
 

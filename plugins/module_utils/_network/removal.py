@@ -12,6 +12,7 @@ from .._common.text import shorten_list
 from .._kube.client import Cluster, describe, wait_until
 from .._kube.multus import Name
 from .._kube.query import Object
+from .._model.profiles import BY_KIND
 
 SHOWN = 20
 RUNNING = "status.phase!=Succeeded,status.phase!=Failed"
@@ -29,6 +30,15 @@ def staying(pods: t.Sequence[Object]) -> t.List[Object]:
 def divide(objects: t.Sequence[Object]) -> t.Tuple[t.List[Object], t.List[Object]]:
     """Those that this collection made, and those of others."""
     return [obj for obj in objects if is_ours(obj)], [obj for obj in objects if not is_ours(obj)]
+
+
+def listed_networks(cluster: Cluster) -> t.List[Object]:
+    """The networks of both operators, of every type."""
+    return [
+        {**item, "apiVersion": profile.api, "kind": kind}
+        for kind, profile in BY_KIND.items()
+        for item in cluster.items(profile.path)
+    ]
 
 
 class Removal:

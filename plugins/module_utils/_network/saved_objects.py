@@ -12,6 +12,7 @@ from .._common.text import fingerprint
 from .._ipam.pool_audit import running_pods
 from .._kube.client import Cluster, Resource, comparable
 from .._kube.query import Object, query, quoted
+from .._model.profiles import SRIOV
 from .._model.stacks import STACKS
 
 # API groups whose objects are kept whole: networks, pools, and who has which address.
@@ -19,6 +20,7 @@ FABRIC = (
     "k8s.cni.cncf.io",
     "nv-ipam.nvidia.com",
     "whereabouts.cni.cncf.io",
+    SRIOV.partition("/")[0],
     *(stack.group.partition("/")[0] for stack in STACKS.values()),
 )
 # What changes while nobody does anything. Objects that others own come back with their owners.

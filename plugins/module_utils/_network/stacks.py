@@ -8,6 +8,7 @@ import typing as t
 
 from .._model.plan import Plan, PlannedNetwork
 from .._model.probe import NetworkState, RoutingPolicy
+from .._model.profiles import BY_CNI, Profile
 from .._model.stacks import STACKS, Stack, stack_of
 
 
@@ -16,15 +17,27 @@ def network_path(plan: Plan, network: PlannedNetwork) -> str:
     stack = stack_of(plan, network)
     if not stack:
         return ""
+    profile = _profile(stack, network)
+    if profile:
+        above, _slash, plural = profile.path.rpartition("/")
+        place = f"namespaces/{stack.namespace}/{plural}" if profile.namespaced else plural
+        return f"{above}/{place}/{network['name']}"
     place = stack.path.format(name=network["name"], namespace=network["namespace"])
     return f"/apis/{stack.group}/{place}"
 
 
-def network_state(stack: Stack, state: t.Optional[NetworkState]) -> t.Tuple[bool, str, str]:
+def _profile(stack: Stack, network: PlannedNetwork) -> t.Optional[Profile]:
+    """Of a network of the network operator."""
+    return BY_CNI.get(network.get("cni", "macvlan")) if stack.states else None
+
+
+def network_state(stack: Stack, network: PlannedNetwork, state: t.Optional[NetworkState]) -> t.Tuple[bool, str, str]:
     """Whether a network is as it should be, how that is called, and what is seen."""
-    if not stack.states:
-        return state is not None, "there", f"no {stack.network}" if state is None else "there"
-    text = f"no {stack.network}" if state is None else state.get("state") or "no state yet"
+    profile = _profile(stack, network)
+    kind = profile.kind if profile else stack.network
+    if not stack.states or (profile and profile.namespaced):
+        return state is not None, "there", f"no {kind}" if state is None else "there"
+    text = f"no {kind}" if state is None else state.get("state") or "no state yet"
     if state and state.get("state") != "ready" and state.get("reason"):
         text += ": " + state["reason"]
     return (state or {}).get("state") == "ready", "ready", text

@@ -26,14 +26,16 @@ from .._kube.client import ApiError, Cluster, connect, describe, refusal, wait_u
 from .._kube.multus import ATTACHMENTS, NAD, Attachment, Name, Pool, nad_faults, named_pools, networks_of, read_ipams
 from .._kube.query import Object, query
 from .._model.pools import AddressSource
+from .._model.profiles import BY_KIND, PREFIX, SRIOV, profile_of
 from . import address_sets, address_sources
-from .macvlan_objects import API, MACVLANS, owners, readable_spec
-from .removal import Removal, name_of
+from .macvlan_objects import owners, readable_spec
+from .removal import Removal, listed_networks, name_of
 
 with contextlib.suppress(ImportError):  # run_module() says so, by the module's `libraries`
     import netaddr
 
 SHOWN = 20
+VF_POLICIES = f"/apis/{SRIOV}/sriovnetworknodepolicies"
 GONE = "addresses of pods that are gone"
 
 
@@ -56,10 +58,11 @@ class Unplanned(t.NamedTuple):
     users: t.Dict[str, t.List[str]]  # the networks that a pod asks for, by namespace/name of the pod
     leaving: t.List[str]  # pods that use them as well, and are being deleted
     stale: t.List[StaleAddress]
+    policies: t.Sequence[Object] = ()  # SriovNetworkNodePolicies of such networks
 
     @property
     def objects(self) -> t.List[Object]:
-        return [*self.networks, *self.pools]
+        return [*self.networks, *self.pools, *self.policies]
 
     @property
     def names(self) -> t.List[str]:
@@ -70,12 +73,9 @@ class Unplanned(t.NamedTuple):
 
 
 def unplanned_networks(items: t.Iterable[Object], planned: t.Sequence[Object]) -> t.List[Object]:
-    names = {network["name"] for network in planned}
-    return [
-        {**item, "apiVersion": API, "kind": "MacvlanNetwork"}
-        for item in items
-        if is_ours(item) and item["metadata"]["name"] not in names
-    ]
+    """Those of ours, by kind and name: a network of another type is another one."""
+    names = {(profile_of(network).kind, network["name"]) for network in planned}
+    return [item for item in items if is_ours(item) and (item["kind"], item["metadata"]["name"]) not in names]
 
 
 def unplanned_pools(items: t.Iterable[Object], planned: t.Sequence[Object], namespace: str) -> t.List[Object]:
@@ -84,11 +84,24 @@ def unplanned_pools(items: t.Iterable[Object], planned: t.Sequence[Object], name
     return [item for item in items if is_ours(item) and (item["kind"], *name_of(item)) not in kept]
 
 
+def unplanned_policies(items: t.Iterable[Object], planned: t.Sequence[Object]) -> t.List[Object]:
+    """Those by which VFs were made for a network that has none any more."""
+    names = {network["name"] for network in planned if profile_of(network).namespaced}
+    return [
+        {**item, "apiVersion": SRIOV, "kind": "SriovNetworkNodePolicy"}
+        for item in items
+        if is_ours(item) and item["metadata"]["name"] not in names
+    ]
+
+
 def attachment_of(network: Object) -> Attachment:
-    """What the NAD of a MacvlanNetwork has to say. An IPAM that is no JSON has no addresses."""
-    spec = readable_spec(network.get("spec")) or {}
+    """What the NAD of a network has to say. An IPAM that is no JSON has no addresses."""
+    profile = BY_KIND[network["kind"]]
+    spec = readable_spec(network.get("spec"), profile.kind) or {}
     ipam = spec.get("ipam")
-    return {
+    resource = spec.get("resourceName", "")
+    found: Attachment = {
+        "resource": f"{PREFIX}/{resource.rpartition('/')[2]}" if resource else "",
         "name": network["metadata"]["name"],
         "namespace": spec.get("networkNamespace") or "default",
         "master": spec.get("master", ""),
@@ -96,13 +109,16 @@ def attachment_of(network: Object) -> Attachment:
         "mtu": spec.get("mtu", 0),
         "ipam": ipam if isinstance(ipam, dict) else {},
     }
+    if profile.cni != "macvlan":
+        found["cni"] = profile.cni
+    return found
 
 
 def belongs_to(attachment: Object, networks: t.Sequence[Attachment]) -> bool:
     """Whether an attachment is of these networks: owned by one, or, without an owner, equal to what one says."""
     made_for = owners(attachment)
-    if query("metadata.ownerReferences", attachment):
-        return any(network["name"] in made_for for network in networks)
+    if made_for or query("metadata.ownerReferences", attachment):
+        return any((profile_of(network).kind, network["name"]) in made_for for network in networks)
     place = name_of(attachment)
     return any(
         place == (network["namespace"], network["name"]) and not nad_faults(attachment, network) for network in networks
@@ -112,9 +128,10 @@ def belongs_to(attachment: Object, networks: t.Sequence[Attachment]) -> bool:
 def addresses_of(obj: Object) -> netaddr.IPSet:
     """The addresses that an object gives out by itself; a network of nv-ipam has them from its pools."""
     with contextlib.suppress(*address_sets.MALFORMED):
-        if obj["kind"] == "MacvlanNetwork":
+        if obj["kind"] in BY_KIND:
             return address_sets.range_addresses(address_sets.read_ranges(attachment_of(obj)["ipam"]))
-        return address_sets.pool_addresses(obj["spec"])
+        if obj["kind"] in address_sources.POOLS:
+            return address_sets.pool_addresses(obj["spec"])
     return netaddr.IPSet()
 
 
@@ -183,14 +200,14 @@ def refuse_blocks_in_use(lost: t.Mapping[str, netaddr.IPSet], pods: Pods) -> Non
 def addresses_left(
     items: t.Sequence[Object], planned: t.Sequence[Object], namespace: str
 ) -> t.Dict[str, netaddr.IPSet]:
-    """What pods may have of the MacvlanNetworks and pools as they are, and not as they are planned; by network."""
+    """What pods may have of the networks and pools as they are, and not as they are planned; by network."""
     found = {}
     for network in planned:
         pools = {(kind, namespace, name) for kind, name in address_sets.planned_pools(network)}
         own = [
             item
             for item in items
-            if (item["kind"] == "MacvlanNetwork" and item["metadata"]["name"] == network["name"])
+            if (item["kind"], item["metadata"]["name"]) == (profile_of(network).kind, network["name"])
             or (item["kind"], *name_of(item)) in pools
         ]
         with contextlib.suppress(*address_sets.MALFORMED):
@@ -285,9 +302,10 @@ def free_addresses(cluster: Cluster, stale: t.Sequence[StaleAddress]) -> None:
 
 
 def find_unplanned(cluster: Cluster, planned: t.Sequence[Object], pool_namespace: str) -> Unplanned:
-    networks = unplanned_networks(cluster.items(MACVLANS), planned)
+    networks = unplanned_networks(listed_networks(cluster), planned)
     pools = unplanned_pools(address_sources.listed_pools(cluster), planned, pool_namespace)
-    if not networks and not pools:
+    policies = unplanned_policies(cluster.items(VF_POLICIES), planned)
+    if not networks and not pools and not policies:
         return Unplanned([], [], [], {}, [], [])
     nads = [{**item, "apiVersion": NAD[0], "kind": NAD[1]} for item in cluster.items(ATTACHMENTS)]
     former = [attachment_of(network) for network in networks]
@@ -311,7 +329,7 @@ def find_unplanned(cluster: Cluster, planned: t.Sequence[Object], pool_namespace
     leaving = [pod for pod in pods if "deletionTimestamp" in pod["metadata"]]
     staying = [pod for pod in pods if "deletionTimestamp" not in pod["metadata"]]
     going = sorted(find_users(leaving, doomed, names))
-    return Unplanned(networks, belonging, pools, find_users(staying, doomed, names), going, stale)
+    return Unplanned(networks, belonging, pools, find_users(staying, doomed, names), going, stale, policies)
 
 
 def refuse_users(found: Unplanned) -> None:
@@ -367,7 +385,7 @@ def remove(cluster: Cluster, found: Unplanned, timeout: float) -> None:
     """Each is gone before the next is deleted: no network may ask a pool that does not exist."""
     removal = Removal(cluster, timeout)
     free_addresses(cluster, found.stale)  # first: without the network a later run would not find them
-    for group in (found.networks, found.attachments, found.pools):
+    for group in (found.networks, found.attachments, found.pools, found.policies):
         removal.remove(
             group,
             functools.partial(existing, cluster, group),
@@ -391,7 +409,7 @@ def prune_networks(module: AnsibleModule) -> t.Dict[str, t.Any]:
         return find_unplanned(cluster, planned, module.params["pool_namespace"])
 
     pools, namespace = address_sources.listed_pools(cluster), module.params["pool_namespace"]
-    networks = [{**item, "kind": "MacvlanNetwork"} for item in cluster.items(MACVLANS)]
+    networks = listed_networks(cluster)
     lost, left = blocks_given_up(pools, planned, namespace), addresses_left([*networks, *pools], planned, namespace)
     pods = dict(map(read_pod, running_pods(cluster))) if lost or left else {}
     refuse_blocks_in_use(lost, pods)
@@ -411,7 +429,7 @@ def prune_networks(module: AnsibleModule) -> t.Dict[str, t.Any]:
     if found.objects and not module.check_mode:
         found = wait_for_leaving(find_again, found, module.params["timeout"])
         remove(cluster, found, module.params["timeout"])
-    before: Object = {describe(obj): obj.get("spec") for obj in [*found.networks, *found.attachments, *found.pools]}
+    before: Object = {describe(obj): obj.get("spec") for obj in [*found.objects, *found.attachments]}
     if found.stale:
         before[GONE] = sorted(f"{each.address}: {each.pod}" for each in found.stale)
     removed = [name for name in before if name != GONE]

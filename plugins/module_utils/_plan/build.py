@@ -64,6 +64,7 @@ from .networks import NetworkRules, plan_networks, taken_addresses
 from .nic_groups import plan_nic_groups
 from .node_addresses import read_rules
 from .obstacles import check_obstacles
+from .own_devices import check_own_devices, plan_own_devices
 from .port_table import component_names, uses
 from .proxy import plan_no_proxy
 from .rail_nics import check_alike
@@ -195,6 +196,7 @@ def build_plan(settings: Settings, observations: Observations, today: str, recor
     check_stack(running, networks, releases, findings)
     check_multus(settings, running, networks, releases, findings)
     check_shared_nics(running, chosen, networks, settings.pods_per_node, findings)
+    check_own_devices(chosen, networks, vipu_of, settings.pods_per_node, findings)
     check_obstacles(settings, hosts, running, networks, findings)
     resources = plan_resources(chosen, networks)
     groups = plan_nic_groups(settings.nic_policy, running, chosen, resources, releases, findings)
@@ -239,6 +241,7 @@ def build_plan(settings: Settings, observations: Observations, today: str, recor
         "drift_time": "",
         "findings": [],
     }
+    plan = {**plan, **plan_own_devices(chosen, networks)}
     if groups:
         plan["nic_groups"] = groups
     if settings.admission != "off":

@@ -16,14 +16,13 @@ import typing as t
 from .._common.cni import plugins_of
 from .._common.result import FabricError
 from .._common.text import shorten_list
-from .._kube.multus import INSTALL, Name, networks_of
+from .._kube.multus import INSTALL, RESOURCE, Name, networks_of
 from .._kube.query import Object, query, quoted
 from .._model.plan import NotProved, Plan, PlannedHost, PlannedLink, PlannedNetwork, PlannedSubnet
 from .._model.stacks import OWN_DEVICES, OWN_IPAM, STACKS
 from .derived_addresses import Given, LeftOutError, Pools, addresses_of
 
 CNIS = {"macvlan": "bridge", "ipvlan": "l2", "sriov": "", "host-device": ""}  # with the mode that they have by default
-RESOURCE = "k8s.v1.cni.cncf.io/resourceName"  # annotation of a NetworkAttachmentDefinition
 MADE_BY = {stack.network: name for name, stack in STACKS.items()}
 CONTROL_PLANES = ("node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master")  # keys of taints
 NO_MASTER = "(default route)"  # the NIC that CNI plugins take where no other is named

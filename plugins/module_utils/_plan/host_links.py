@@ -13,6 +13,7 @@ from .._common.result import FabricError
 from .._common.text import shorten_list
 from .._model.observation import ADVERTISED, Address, Link, LinkAddress, RdmaFacts
 from .._model.plan import HOST, PVRDMA, PlannedLink
+from .._model.profiles import ETHERNET
 from .._model.stacks import STACKS
 from .endpoints import parse_address, static_first
 from .hosts import Hosts, PlacedHost
@@ -181,7 +182,8 @@ def _choose_link(
     if not host.rdma:
         return None
     try:
-        nic = choose_nic(host.rdma, _selection(network, host.rdma), obstacles, vipu_address, require_rdma)
+        select = _selection(network, host.rdma)
+        nic = choose_nic(host.rdma, select, obstacles, vipu_address, require_rdma, network.type)
     except FabricError as error:
         check = "link-layer" if isinstance(error, LinkLayerError) else "fabric-nic"
         seen = f"{error.seen} ({error.where})"
@@ -291,7 +293,9 @@ def check_mtu(chosen: NetworkLinks, rdma: bool, findings: Findings) -> None:
             seen,
             "Set one MTU on all NICs and switch ports of the fabric.",
         )
-    elif rdma and any(link.nic["rdma_netdevs"] for link in chosen.links.values()):
+    elif rdma and any(
+        link.nic["rdma_netdevs"] and link.nic["link_layer"] == ETHERNET for link in chosen.links.values()
+    ):
         _check_packets(name, wanted or least, findings)
 
 
@@ -420,7 +424,7 @@ def check_node_subnet(chosen: NetworkLinks, own_routes: bool, findings: Findings
 
 def check_own_node(chosen: NetworkLinks, findings: Findings) -> None:
     """A pod never reaches its own node over macvlan: no node can be the gateway. V-IPU may have another address."""
-    for name, link in chosen.links.items():
+    for name, link in chosen.links.items() if chosen.network.type == "macvlan" else ():
         own = {entry["address"] for entry in link.addresses}
         for address in own.intersection(chosen.network.gateways.values()):
             findings.error(

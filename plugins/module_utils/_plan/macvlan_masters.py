@@ -10,6 +10,7 @@ import itertools
 import typing as t
 
 from .._common.findings import Findings
+from .._model.profiles import SHARED
 from .host_links import HostLink, NetworkLinks
 from .network_spec import MASTER_LENGTH
 
@@ -38,6 +39,8 @@ def _choose_master(chosen: NetworkLinks, findings: Findings) -> str:
     names = {link.nic["netdev"] for link in chosen.links.values()}
     used = _other_names(chosen.links)
     master = chosen.network.master
+    if chosen.network.type not in SHARED:
+        return ""  # each pod has a device of its own
     if not master and names:
         master = names.pop() if len(names) == 1 else _common_name(chosen.network.name, used)
     if master in used:

@@ -14,6 +14,8 @@ import typing as t
 from .._common.findings import Findings
 from .._ipam.ranges import without_host_bits
 from .._model.plan import HOST
+from .._model.profiles import PREFIX as OF_DEVICES
+from .._model.profiles import SHARED, TYPES
 from .endpoints import parse_address
 from .names import ALIKE_KEYS, nearest
 
@@ -25,6 +27,7 @@ SELECT = ("name", "pci", "driver", "subnet", "gpu")
 DEFAULTS: t.Dict[str, object] = {
     "name": "",
     "namespace": "default",
+    "type": "macvlan",
     "hosts": [],
     "select": {},
     "master": "",
@@ -39,10 +42,11 @@ DEFAULTS: t.Dict[str, object] = {
     "pool": "",
     "rdma_resource": "",
     "rdma_hca_max": 0,
+    "vfs": 0,
 }
 # What files of others call it: CRs of the stacks, l8k, configurations of CNI and the plugin.
 KEYS_ELSEWHERE = {
-    "cniType": "nothing: it is always macvlan",
+    "cniType": "type",
     "exclude": "reserved",
     "exclusions": "reserved",
     "gateway_ip": "gateway",
@@ -55,6 +59,7 @@ KEYS_ELSEWHERE = {
     "networkName": "name",
     "networkNamespace": "namespace",
     "nodeSelector": "hosts",
+    "numVfs": "vfs",
     "pciAddress": "select: {pci: ...}",
     "perNodeBlockSize": "fabric_pods_per_node, from which it follows",
     "poolName": "pool",
@@ -64,6 +69,13 @@ KEYS_ELSEWHERE = {
     "resourceName": "rdma_resource",
     "startingSubnet": "subnet",
     "workerNodes": "hosts",
+}
+# What says nothing of a network of a type.
+NOT_OF_TYPE = {
+    "macvlan": ("vfs",),
+    "ipoib": ("mode", "mtu", "vfs"),
+    "host_device": ("mode", "mtu", "master", "rdma_hca_max", "vfs"),
+    "sriov": ("mode", "master", "rdma_hca_max"),
 }
 Problem = t.Tuple[str, str]  # what is wrong, and what to write instead
 
@@ -96,6 +108,7 @@ class NetworkSpec:
 
     name: str
     namespace: str
+    type: str  # as in TYPES
     hosts: t.List[str]  # hosts and groups; empty: all that run pods
     select: Select
     master: str  # empty: the plan names it
@@ -110,6 +123,7 @@ class NetworkSpec:
     pool: str  # name of the IPAM's pool; empty: made of the network's
     rdma_resource: str  # PREFIX/NAME
     rdma_hca_max: int  # pods on a host that can have it; 0: as many as the GID table has room for
+    vfs: int  # that each NIC gets; 0: fabric_pods_per_node
 
 
 def read_networks(entries: t.Sequence[object], findings: Findings) -> t.List[NetworkSpec]:
@@ -173,10 +187,11 @@ def _read(number: int, entry: object, findings: Findings) -> t.Optional[NetworkS
     _check_keys(where, entry, DEFAULTS, findings)
     given = {**DEFAULTS, **{key: value for key, value in entry.items() if key in DEFAULTS and value is not None}}
     text = {key: str(given[key]) for key, default in DEFAULTS.items() if isinstance(default, str)}
-    resource = text["rdma_resource"] or f"rdma_shared_device_{_letters(number)}"
-    text["rdma_resource"] = resource if "/" in resource else f"{PREFIX}/{resource}"
+    prefix, stem = (PREFIX, "rdma_shared_device") if text["type"] in SHARED else (OF_DEVICES, text["type"])
+    resource = text["rdma_resource"] or f"{stem}_{_letters(number)}"
+    text["rdma_resource"] = resource if "/" in resource else f"{prefix}/{resource}"
     select, lists = given["select"], {key: given[key] for key in ("hosts", "reserved", "families")}
-    mtu, hca_max = str(given["mtu"]), str(given["rdma_hca_max"])
+    mtu, hca_max, vfs = str(given["mtu"]), str(given["rdma_hca_max"]), str(given["vfs"])
     if isinstance(select, dict):
         _check_keys(f"select of {where}", select, SELECT, findings)
     problems = [*_select_problems(select), *_text_problems(text), *_mtu_problems(mtu), *_list_problems(lists)]
@@ -185,6 +200,7 @@ def _read(number: int, entry: object, findings: Findings) -> t.Optional[NetworkS
         problems.append(
             (f"rdma_hca_max is '{hca_max}'", "Write a number of pods, or 0 for those that the GID table serves.")
         )
+    problems += _type_problems(text, vfs, {key for key in DEFAULTS if given[key] != DEFAULTS[key]})
     if not isinstance(given["accept_ra"], bool):
         problems.append((f"accept_ra is '{given['accept_ra']}'", "Write true or false."))
     for seen, step in problems:
@@ -195,10 +211,11 @@ def _read(number: int, entry: object, findings: Findings) -> t.Optional[NetworkS
     return NetworkSpec(
         name=text["name"],
         namespace=text["namespace"],
+        type=text["type"],
         hosts=_texts(lists["hosts"]),
         select=read_select(select),
         master=text["master"],
-        mode=text["mode"],
+        mode=text["mode"] if text["type"] == "macvlan" else "",
         mtu=int(mtu),
         families=_texts(lists["families"]) or (["ipv4", "ipv6"] if len(subnets) > 1 else []),
         subnets=subnets,
@@ -209,6 +226,7 @@ def _read(number: int, entry: object, findings: Findings) -> t.Optional[NetworkS
         pool=text["pool"],
         rdma_resource=text["rdma_resource"],
         rdma_hca_max=int(hca_max),
+        vfs=int(vfs),
     )
 
 
@@ -300,6 +318,20 @@ def _text_problems(text: t.Mapping[str, str]) -> t.Iterator[Problem]:
         )
     elif prefix.endswith("kubernetes.io") or prefix.startswith("requests."):
         yield seen, f"Take a prefix other than {prefix}, which Kubernetes keeps for its own resources."
+
+
+def _type_problems(text: t.Mapping[str, str], vfs: str, given: t.Container[str]) -> t.Iterator[Problem]:
+    kind, (prefix, _slash, resource) = text["type"], text["rdma_resource"].partition("/")
+    if kind not in TYPES:
+        yield f"type is '{kind}'", f"Use one of {', '.join(TYPES)}."
+        return
+    for key in NOT_OF_TYPE[kind]:
+        if key in given:
+            yield f"{key} is set, type is {kind}", f"Leave {key} out: it is not of this type."
+    if kind not in SHARED and prefix != OF_DEVICES:
+        yield f"rdma_resource is '{text['rdma_resource']}'", f"Write {OF_DEVICES}/{resource}: {kind} has no other."
+    if not re.fullmatch("[0-9]{1,3}", vfs):
+        yield f"vfs is '{vfs}'", "Write how many VFs each NIC gets, or 0 for fabric_pods_per_node."
 
 
 def _mtu_problems(mtu: str) -> t.Iterator[Problem]:

@@ -28,8 +28,10 @@ from .._model.plan import (
     Releases,
     WhereaboutsRange,
 )
+from .._model.profiles import INFINIBAND, LAYERS, PROFILES, SHARED, TYPES
 from .._model.stacks import OWN_IPAM, STACKS, describe_stack, stack_name
 from .._network.address_sets import describe_addresses, planned_addresses
+from .._network.releases import OTHER_TYPES, parse, show
 from .endpoints import parse_address
 from .host_links import HostLink, NetworkLinks, subnets_of
 from .hosts import Hosts
@@ -109,6 +111,8 @@ def _plan_network(chosen: NetworkLinks, rules: NetworkRules, findings: Findings)
         return planned
     if not network.accept_ra:
         planned["accept_ra"] = False
+    if network.type != TYPES[0]:
+        _plan_profile(chosen, planned, rules, findings)
     _check_whereabouts_ranges(network, rules.releases, findings)
     partly = _check_advertised(chosen, rules.releases, findings)
     _check_stated(chosen, findings)
@@ -135,6 +139,51 @@ def _plan_network(chosen: NetworkLinks, rules: NetworkRules, findings: Findings)
     ipam = own_pools.ipam(planned, network.pool) if own_ipam else _join_ipams(families)
     planned["ipam"] = _find_whereabouts(ipam, rules.cni_network_directory)
     return planned
+
+
+def _plan_profile(chosen: NetworkLinks, planned: PlannedNetwork, rules: NetworkRules, findings: Findings) -> None:
+    """What a network has that is no macvlan."""
+    network, layers = chosen.network, {link.nic["link_layer"] for link in chosen.links.values()}
+    profile = next(
+        row for row in PROFILES if row.type == network.type and row.link_layer in {*layers, LAYERS[row.type][-1]}
+    )
+    planned["cni"] = profile.cni
+    if profile.link_layer == INFINIBAND:
+        planned["link_layer"] = INFINIBAND
+    if network.type == "sriov":
+        planned["vfs"] = network.vfs or rules.pods_per_node
+    refusals = {
+        f"{network.type} is made by the network operator alone.": (
+            rules.releases["stack"] != "network_operator",
+            f"the stack is {describe_stack(rules.releases)}",
+            "Set fabric_stack to network_operator, or type to macvlan.",
+        ),
+        f"{network.type} takes network operator {show(OTHER_TYPES)} or later.": (
+            bool(rules.releases["features"]) and parse(rules.releases["network_operator"])[:2] < OTHER_TYPES,
+            f"it is {rules.releases['network_operator']}",
+            "Set fabric_network_operator_version to a later one, or type to macvlan.",
+        ),
+        f"{network.type} is for RDMA.": (
+            not rules.require_rdma,
+            "fabric_require_rdma is false",
+            "Set fabric_require_rdma to true, or type to macvlan.",
+        ),
+        "its NICs are of one link layer on all hosts.": (
+            len(layers) > 1,
+            " and ".join(sorted(layers)),
+            "Plan a network for each (keys hosts and select).",
+        ),
+    }
+    for what, (wrong, seen, step) in refusals.items():
+        if wrong:
+            findings.error("networks", [], f"{network.name}: {what}", seen, step)
+
+
+def _pods_per_node(network: NetworkSpec, rules: NetworkRules) -> int:
+    """The most pods of a host that can be on a network: each has a device of its own, or they share one."""
+    if network.type == "sriov":
+        return network.vfs or rules.pods_per_node
+    return rules.pods_per_node if network.type in SHARED else 1
 
 
 def _check_reserved(network: NetworkSpec, subnets: t.Sequence[PlannedSubnet], findings: Findings) -> t.List[str]:
@@ -307,7 +356,7 @@ def _plan_families(chosen: NetworkLinks, rules: NetworkRules) -> t.List[_FamilyP
     on_master = {entry["address"] for link in links.values() for entry in link.addresses}
     # A gateway that is a host of this network is a finding already.
     gateways = {version: text for version, text in network.gateways.items() if text not in on_master}
-    needed = rules.pods_per_node * len(links)
+    needed = _pods_per_node(network, rules) * len(links)
     for number, version in enumerate(_versions(chosen)):
         nodes = [FabricNode(name, **_address(link, version)) for name, link in links.items()]
         # No name of a site's has a dot in it.

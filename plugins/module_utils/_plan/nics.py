@@ -13,10 +13,10 @@ from .._common.result import FabricError
 from .._common.text import shorten_list
 from .._host.links import bottom
 from .._model.observation import Gpu, Link, RdmaDevice, RdmaFacts
+from .._model.profiles import ETHERNET, INFINIBAND, LAYERS
 from .network_spec import Select
 from .nic_obstacles import Obstacles, inside
 
-INFINIBAND = "InfiniBand"
 NOT_ROCE = ("iWARP", "usNIC")
 
 
@@ -160,12 +160,21 @@ def _raise_no_rdma(links: t.Sequence[Link], where: str, obstacles: Obstacles) ->
     )
 
 
-def _check_nic(link: Link, where: str, require_rdma: bool, dropped: t.Sequence[Link], obstacles: Obstacles) -> Link:
-    """The link, if it can carry a macvlan for RDMA; dropped: those of the same selection that can't."""
+def _check_nic(
+    link: Link, where: str, require_rdma: bool, dropped: t.Sequence[Link], obstacles: Obstacles, kind: str
+) -> Link:
+    """The link, if a network of this type can have it for RDMA; dropped: those of the same selection that can't."""
     if require_rdma and not link["rdma_netdevs"]:
         _raise_no_rdma([link, *dropped], where, obstacles)
     port = f"{link['netdev']} ({link['device']} port {link['port']})"
-    if link["link_layer"] == INFINIBAND:
+    if ETHERNET not in LAYERS[kind] and link["link_layer"] != INFINIBAND:
+        raise LinkLayerError(
+            f"{kind} is for InfiniBand, not for Ethernet (RoCE).",
+            where,
+            f"{port} has link layer {link['link_layer'] or 'Ethernet'}",
+            "Set type to macvlan in fabric_networks, or select an InfiniBand NIC.",
+        )
+    if link["link_layer"] == INFINIBAND and INFINIBAND not in LAYERS[kind]:
         raise LinkLayerError(
             "macvlan is for Ethernet (RoCE), not for InfiniBand.",
             where,
@@ -174,7 +183,9 @@ def _check_nic(link: Link, where: str, require_rdma: bool, dropped: t.Sequence[L
         )
     if require_rdma and link["link_layer"] in NOT_ROCE:
         raise LinkLayerError(
-            f"RDMA of pods on a macvlan is RoCE, not {link['link_layer']}.",
+            f"RDMA of pods is RoCE or InfiniBand, not {link['link_layer']}."
+            if kind != "macvlan"
+            else f"RDMA of pods on a macvlan is RoCE, not {link['link_layer']}.",
             where,
             f"{port}, driver {link['driver'] or 'unknown'}, is {link['link_layer']}: it has no GIDs of pods' addresses",
             f"Switch it to RoCE if it can (E810: `devlink dev param set pci/{link['pci'] or 'ADDRESS'} name enable_roce"
@@ -187,8 +198,8 @@ def _check_nic(link: Link, where: str, require_rdma: bool, dropped: t.Sequence[L
 def _infiniband_step(port: int) -> str:
     return (
         f"Set the port to Ethernet (mlxconfig set LINK_TYPE_P{port}=2, then reboot) or select another NIC."
-        " This can't be allowed: no pod would get a link. InfiniBand needs an IPoIBNetwork, a HostDeviceNetwork or"
-        " SR-IOV of the network operator."
+        " This can't be allowed: no pod would get a link. On InfiniBand pods share a NIC with `type: ipoib` in"
+        " fabric_networks, and get a VF each with `type: sriov`."
     )
 
 
@@ -205,12 +216,14 @@ def _describe_lone(device: RdmaDevice) -> str:
     return f"{device['device']} ({', '.join(parts)}): {why}no network device here"
 
 
-def _raise_lone(devices: t.Sequence[RdmaDevice], error: FabricError) -> t.NoReturn:
-    """RDMA devices without a netdev, for which no macvlan has a master."""
+def _raise_lone(devices: t.Sequence[RdmaDevice], error: FabricError, kind: str) -> t.NoReturn:
+    """RDMA devices without a netdev, which no network can use."""
     steps = []
     for device in devices:
         layer = device["link_layer"]
-        if layer == INFINIBAND:
+        if layer == INFINIBAND and INFINIBAND in LAYERS[kind]:
+            steps.append(f"Load ib_ipoib (`modprobe ib_ipoib`), by which {device['device']} gets a network device.")
+        elif layer == INFINIBAND:
             steps.append(_infiniband_step(1))
         elif layer == "Ethernet":
             steps.append(
@@ -219,9 +232,10 @@ def _raise_lone(devices: t.Sequence[RdmaDevice], error: FabricError) -> t.NoRetu
             )
         else:
             steps.append(f"Pods get {device['driver'] or device['device']} from its vendor's device plugin, not here.")
-    kind = LinkLayerError if any(device["link_layer"] == INFINIBAND for device in devices) else FabricError
-    raise kind(
-        "The fabric needs a network device with RDMA over Ethernet (RoCE); the host's RDMA devices have none.",
+    error_type = LinkLayerError if any(device["link_layer"] == INFINIBAND for device in devices) else FabricError
+    over = " over Ethernet (RoCE)" if kind == "macvlan" else ""
+    raise error_type(
+        f"The fabric needs a network device with RDMA{over}; the host's RDMA devices have none.",
         error.where,
         f"{shorten_list(map(_describe_lone, devices), 4, '; ')}; {error.seen}",
         f"{' '.join(dict.fromkeys(steps))} If that is not what you want: {error.next_step}",
@@ -301,31 +315,41 @@ def _nearest_or_raise(
 
 
 def choose_nic(
-    rdma: RdmaFacts, select: Select, obstacles: Obstacles, vipu_address: str = "", require_rdma: bool = True
+    rdma: RdmaFacts,
+    select: Select,
+    obstacles: Obstacles,
+    vipu_address: str = "",
+    require_rdma: bool = True,
+    kind: str = "macvlan",
 ) -> Link:
     """The link whose network the pods join. An error names RDMA devices without a network device too.
 
     obstacles: what find_obstacles() says of the host's links, which are the same for all of its networks.
+    kind: type of the network.
     """
     try:
-        return _choose_nic(rdma, select, obstacles, vipu_address, require_rdma)
+        return _choose_nic(rdma, select, obstacles, vipu_address, require_rdma, kind)
     except _NoNicError as error:
         devices = rdma.get("lone_devices", [])
         meant = [device for device in devices if _may_be(device, select.rules())]
         if meant:
-            _raise_lone(meant, error)
+            _raise_lone(meant, error, kind)
         others = shorten_list(map(_describe_lone, devices), 4, "; ")  # it may be one of them, under another name
         seen = f"{error.seen}; {others}" if others else error.seen
         raise FabricError(error.what, error.where, seen, error.next_step) from None
 
 
-def _choose_nic(rdma: RdmaFacts, select: Select, obstacles: Obstacles, vipu_address: str, require_rdma: bool) -> Link:
+def _choose_nic(
+    rdma: RdmaFacts, select: Select, obstacles: Obstacles, vipu_address: str, require_rdma: bool, kind: str
+) -> Link:
     """The link whose network the pods join.
 
     By rule if there is one; else the RDMA NIC on the way to V-IPU, else the only one. V-IPU is often on the management
     network, so the way to it alone proves nothing. Which of several is up proves nothing either.
     """
     links, where = rdma["links"], select.as_text()
+    if kind == "sriov":  # pods get the VFs
+        links = [link for link in links if link["kind"] != "vf"]
     route = rdma["routes"].get(vipu_address)
     to_vipu = route["dev"] if route else ""
     selected = _selected(links, select)
@@ -338,7 +362,7 @@ def _choose_nic(rdma: RdmaFacts, select: Select, obstacles: Obstacles, vipu_addr
         candidates = _nearest_or_raise(_find_gpu(select.gpu, rdma["gpus"]), candidates, links, dropped, obstacles)
     candidates = _narrow(
         candidates,
-        lambda link: link["link_layer"] != INFINIBAND and not (require_rdma and link["link_layer"] in NOT_ROCE),
+        lambda link: (link["link_layer"] or ETHERNET) in (*LAYERS[kind], *(() if require_rdma else NOT_ROCE)),
         lambda link: link["netdev"] == to_vipu,
         lambda link: bool(link["addresses"]),
     )
@@ -349,4 +373,4 @@ def _choose_nic(rdma: RdmaFacts, select: Select, obstacles: Obstacles, vipu_addr
             _describe_all(candidates),
             f"Name it in `select`, by {_keys(candidates, links)}.",
         )
-    return _check_nic(candidates[0], where, require_rdma, dropped, obstacles)
+    return _check_nic(candidates[0], where, require_rdma, dropped, obstacles, kind)

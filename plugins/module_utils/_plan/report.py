@@ -205,8 +205,9 @@ def _network_facts(network: PlannedNetwork, hosts: t.Mapping[str, PlannedHost]) 
     renamed = shorten_list(sorted({link["netdev"] for link in links if link["altname"]}), 4)
     how = " ".join(filter(None, [network.get("cni", ""), network["mode"]]))
     mtu = f"MTU {network['mtu']}" if network["mtu"] else "the NIC's MTU"
-    lines = [("Network", f"{name}: {how} on {network['master']}, {mtu}, {resource}")]
-    if not network["master"]:
+    place = network["master"] or ("NICs" if network.get("cni") == "host-device" else "VFs of NICs")
+    lines = [("Network", f"{name}: {how} on {place}, {mtu}, {resource}")]
+    if not network["master"] and not links:
         return [("Network", f"{name}: no NIC, see the findings")]
     if renamed:
         lines.append(("", f"{network['master']} becomes an alternative name of {renamed}"))

@@ -11,6 +11,7 @@ import typing as t
 from .._common.findings import Findings
 from .._common.text import shorten_list
 from .._model.plan import PVRDMA, PlannedNetwork, RdmaResource
+from .._model.stacks import OWN_DEVICES
 from .host_links import NAMES, NetworkLinks
 
 GID_ROOM = 128  # addresses in the table of a port, where it does not say: 256 entries, for RoCE v1 and v2 each
@@ -121,7 +122,7 @@ def _netdevs_by_resource(networks: t.Sequence[PlannedNetwork]) -> t.Dict[str, t.
     """The NICs of each resource's networks, on whatever host."""
     names: t.Dict[str, t.Set[str]] = {}
     for network in networks:
-        if network["rdma"]:
+        if network["rdma"] and network.get("cni") not in OWN_DEVICES:
             names.setdefault(network["resource"], set()).update(network["rdma_netdevs"])
     return names
 

@@ -66,11 +66,11 @@ def check_shared_nics(
 def _excludes(attachment: SeenAttachment, mode: str) -> str:
     """Why the kernel has no macvlan beside it; empty where it has."""
     plugin = attachment["plugin"]
-    if plugin == "ipvlan":
+    if plugin == "ipvlan" and mode:
         return "a NIC has ipvlans or macvlans, never both: the kernel says EBUSY (device or resource busy)"
     if plugin == "host-device":
         return "it moves the NIC itself into a pod"
-    if plugin == "macvlan" and PASSTHRU in (attachment["mode"], mode):
+    if plugin == "macvlan" and mode and PASSTHRU in (attachment["mode"], mode):
         return "a macvlan in mode passthru is the only one of its NIC: the kernel says EINVAL (invalid argument)"
     return ""
 

@@ -248,9 +248,9 @@ CHECK_TYPES: t.Dict[str, CheckType] = {
         "RDMA link is ACTIVE", "rdma", "Check cable and switch port; `rdma link` on the host must say ACTIVE."
     ),
     "link_layer": CheckType(
-        "Link layer is Ethernet",
+        "Link layer as planned",
         "rdma",
-        "Macvlan is for RoCE: set LINK_TYPE of the port to Ethernet, or use IPoIB networks.",
+        "Macvlan is for RoCE: set LINK_TYPE of the port to Ethernet, or plan it with type ipoib.",
     ),
     "rdma_files": CheckType(
         "RDMA files in the pod",

@@ -11,7 +11,7 @@ import typing as t
 from .._common import cilium
 from .._common.text import printable
 from .._ipam.planned_ranges import address_fault, planned_ranges
-from .._kube.multus import macvlan_part
+from .._kube.multus import Attachment, main_part, planned_config
 from .._model.checks import Check, Expect, Place
 from .._model.observation import ADVERTISED
 from .._model.plan import Plan, PlannedLink, PlannedNetwork
@@ -265,7 +265,7 @@ def check_networks(plan: Plan, probe: Probe) -> t.Iterator[Check]:
         name, seen = network["name"], probe["networks"][network["name"]]
         stack = stack_of(plan, network)
         if stack:
-            good, expected, text = network_state(stack, seen["state"])
+            good, expected, text = network_state(stack, network, seen["state"])
             yield result("network", good, expected, text, network=name)
         else:
             yield skip("network", "it is a NetworkAttachmentDefinition alone", network=name)
@@ -284,15 +284,8 @@ def check_networks(plan: Plan, probe: Probe) -> t.Iterator[Check]:
 
 def attachment_check(network: PlannedNetwork, config: object) -> Check:
     """The CNI configuration, field by field; IPAM as data."""
-    name, config = network["name"], macvlan_part(config)
-    planned: t.Dict[str, object] = {
-        "type": "macvlan",
-        "master": network["master"],
-        "mode": network["mode"],
-        "ipam": network["ipam"],
-    }
-    if network["mtu"]:
-        planned["mtu"] = network["mtu"]
+    name, planned = network["name"], planned_config(t.cast(Attachment, network))
+    config = main_part(config, planned["type"])
     expected = ", ".join(f"{key}={value}" for key, value in planned.items() if key != "ipam")
     if not isinstance(config, dict):
         seen = "no NetworkAttachmentDefinition" if config is None else f"not JSON: {config}"

@@ -285,6 +285,12 @@ def gid_of(address: str) -> str:
     return ":".join(digits[at : at + 4] for at in range(0, 32, 4))
 
 
+def port_gid(mac: str) -> str:
+    """The GID in the hardware address of an interface on InfiniBand, as sysfs writes it; empty for any other."""
+    digits = mac.replace(":", "")
+    return ":".join(digits[at : at + 4] for at in range(8, 40, 4)) if len(digits) == 40 else ""
+
+
 # From pod to pod
 
 PERFTEST_UNITS = {"Gb/sec": "Gb/s", "usec": "us"}

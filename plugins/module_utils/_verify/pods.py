@@ -13,7 +13,7 @@ from .._model.plan import PVRDMA, IpuOperatorRelease, Plan, PlannedNetwork
 from .._model.probe import PodFacts, PodLink
 from .._model.settings import IpuRelease
 from .._model.stacks import has_rdma
-from .parsers import gid_of
+from .parsers import gid_of, port_gid
 
 LABEL = "fabric.ipu/verify"
 GPUS = "nvidia.com/gpu"  # resource of NVIDIA's device plugin
@@ -226,6 +226,11 @@ def addresses_of(pod: PodFacts, network: str) -> t.List[str]:
     return [entry["address"] for entry in link_of(pod, network)["addresses"] if entry.get("origin") != ADVERTISED]
 
 
+def gids_of(pod: PodFacts, network: str) -> t.Set[str]:
+    """The GIDs of its interface on a network: RoCE makes them of addresses, on InfiniBand the port has one."""
+    return {*map(gid_of, addresses_of(pod, network)), port_gid(link_of(pod, network).get("mac", ""))} - {""}
+
+
 def advertised_to(pod: PodFacts, network: str) -> t.List[str]:
     """The addresses that it made of router advertisements."""
     return [entry["address"] for entry in link_of(pod, network)["addresses"] if entry.get("origin") == ADVERTISED]
@@ -250,10 +255,10 @@ class Device(t.NamedTuple):
 
 
 def devices_on(pods: Pods, network: str) -> t.Dict[str, Device]:
-    """The RDMA device of each pod that has the pod's address on a network as a GID."""
+    """The RDMA device of each pod that has a GID of the pod's interface on a network."""
     found = {}
     for node, pod in pods.items():
-        wanted = {gid_of(address) for address in addresses_of(pod, network)} if "rdma" in pod else set()
+        wanted = gids_of(pod, network) if "rdma" in pod else set()
         name = next((gid["device"] for gid in pod["rdma"]["gids"] if gid["gid"] in wanted), "") if wanted else ""
         if name:
             found[node] = Device(name, f"infiniband/{name}/device" not in pod["rdma"]["classes"])

@@ -7,14 +7,16 @@ from __future__ import annotations
 import typing as t
 
 from .._model.checks import Check, Place
-from .._model.plan import Plan, PlannedLink
+from .._model.plan import Plan, PlannedLink, PlannedNetwork
 from .._model.probe import Gid, PodFacts, Probe, RdmaFacts, Resource
+from .._model.profiles import ETHERNET, INFINIBAND
 from .._model.stacks import has_rdma, host_nic, is_derived
 from .._network.releases import kernel_before
 from .catalog import CHECK_TYPES, HOST_DEVICES, NO_ADDRESS, NO_RDMA, NODE_POD, result, skip, unproven
-from .parsers import gid_of
-from .pods import addresses_of, devices_on, node_of
+from .parsers import gid_of, port_gid
+from .pods import addresses_of, devices_on, link_of, node_of
 
+OF_INFINIBAND = "Set LINK_TYPE of the port to InfiniBand, or plan this network with type macvlan or sriov."
 NO_RESOURCE: Resource = {"resource": "RDMA resource", "count": 0}
 HARDWARE = tuple(name for name, kind in CHECK_TYPES.items() if kind.area == "rdma" and name != "host_traffic")
 
@@ -40,9 +42,9 @@ def check_rdma(plan: Plan, probe: Probe) -> t.Iterator[Check]:
                 demanded = bool(kernel_before(plan["releases"]["network_operator"]))
                 seen += f"; {missing_part(link, rdma['classes'] if rdma else [], demanded)}"
             yield result("rdma_resource", held["count"] > 0, f"{held['resource']} > 0", seen, **where)
-            if not link["device"] and key in found:  # where no host was asked, the GID tells
-                link = t.cast(PlannedLink, {**link, "device": found[key].name})
-            yield from pod_checks(pod, link, addresses_of(pod, name), where)
+            if not link["device"] or network.get("vfs"):  # no host was asked, or it is a VF: the GID tells
+                link = t.cast(PlannedLink, {**link, "device": found[key].name if key in found else ""})
+            yield from pod_checks(pod, link, addresses_of(pod, name), where, network)
 
 
 def check_host_devices(plan: Plan, probe: Probe) -> t.Iterator[Check]:
@@ -57,14 +59,25 @@ def check_host_devices(plan: Plan, probe: Probe) -> t.Iterator[Check]:
             yield from pod_checks(pod, link, [entry["address"] for entry in link["addresses"]], {"node": key})
 
 
-def pod_checks(pod: PodFacts, link: PlannedLink, addresses: t.Sequence[str], where: Place) -> t.Iterator[Check]:
+def pod_checks(
+    pod: PodFacts,
+    link: PlannedLink,
+    addresses: t.Sequence[str],
+    where: Place,
+    network: t.Optional[PlannedNetwork] = None,
+) -> t.Iterator[Check]:
     checks, rdma = ("rdma_link", "link_layer", "rdma_files", "gid"), pod.get("rdma")
     if pod["state"] != "running" or rdma is None:
         yield from (unproven(check, *NODE_POD, **where) for check in checks)
     elif rdma["error"]:
         yield from (result(check, False, "facts from the pod", rdma["error"], **where) for check in checks)
     else:
-        yield from device_checks(rdma, link["device"], addresses, where)
+        layer = network.get("link_layer", ETHERNET) if network else ETHERNET
+        yield from device_checks(rdma, link["device"], layer, where)
+        if network and layer == INFINIBAND:
+            yield port_gid_check(rdma["gids"], port_gid(link_of(pod, network["name"])["mac"]), where)
+        else:
+            yield gid_check(rdma["gids"], addresses, where)
 
 
 def missing_part(link: PlannedLink, classes: t.Sequence[str], issm: bool = True) -> str:
@@ -94,18 +107,26 @@ def missing_part(link: PlannedLink, classes: t.Sequence[str], issm: bool = True)
     )
 
 
-def device_checks(rdma: RdmaFacts, device: str, addresses: t.Sequence[str], where: Place) -> t.Iterator[Check]:
+def device_checks(rdma: RdmaFacts, device: str, layer: str, where: Place) -> t.Iterator[Check]:
     ports = {name: port for name, port in rdma["ports"].items() if not device or name.startswith(f"{device}/")}
     label = device or "an RDMA device"
     states = ", ".join(f"{name} {port.get('state', 'no state')}" for name, port in sorted(ports.items()))
     active = any(port.get("state") == "ACTIVE" for port in ports.values())
     yield result("rdma_link", active, f"{label} ACTIVE", states or f"no port of {label} in the pod", **where)
     layers = sorted({port.get("link_layer", "not known") for port in ports.values()})
-    yield result("link_layer", layers == ["Ethernet"], "Ethernet", ", ".join(layers) or f"no port of {label}", **where)
+    check = result("link_layer", layers == [layer], layer, ", ".join(layers) or f"no port of {label}", **where)
+    yield check if layer == ETHERNET else check._replace(next=check.next and OF_INFINIBAND)
     files = rdma["files"]
     good = "rdma_cm" in files and any(name.startswith("uverbs") for name in files)
     yield result("rdma_files", good, "uverbs*, rdma_cm", ", ".join(files) or "no /dev/infiniband", **where)
-    yield gid_check(rdma["gids"], addresses, where)
+
+
+def port_gid_check(gids: t.Sequence[Gid], wanted: str, where: Place) -> Check:
+    """On InfiniBand the interface has the GID of its port in its hardware address."""
+    found = next((gid for gid in gids if gid["gid"] == wanted), None)
+    seen = "{device} port {port} index {index}".format(**found) if found else "no such GID"
+    expected = f"GID {wanted} of the interface" if wanted else "an interface on InfiniBand"
+    return result("gid", bool(found), expected, seen if wanted else "its hardware address has no GID", **where)
 
 
 def gid_check(gids: t.Sequence[Gid], addresses: t.Sequence[str], where: Place) -> Check:

@@ -35,7 +35,7 @@ def test_mlx5_pf(tree):
             "numa_node": -1, "rate_gbps": None, "pcie": None, "model": "", "firmware": "",
             "guid": "", "driver_version": "",
             "master": "", "master_kind": "", "taken_by": [], "function_netdevs": [],
-            "rdma_devices": [], "gid_room": 0,
+            "rdma_devices": [], "gid_room": 0, "vfs": 0, "max_vfs": 0,
         },
         "ens1f0np0": {
             "netdev": "ens1f0np0", "device": "mlx5_0", "port": 1, "pci": "0000:81:00.0", "driver": "mlx5_core",
@@ -45,7 +45,7 @@ def test_mlx5_pf(tree):
             "rate_gbps": None, "pcie": None, "model": "", "firmware": "",
             "guid": "", "driver_version": "",
             "master": "", "master_kind": "", "taken_by": [], "function_netdevs": ["ens1f0np0"],
-            "rdma_devices": ["mlx5_0"], "gid_room": 0,
+            "rdma_devices": ["mlx5_0"], "gid_room": 0, "vfs": 0, "max_vfs": 0,
         },
     }  # fmt: skip
 
@@ -60,7 +60,11 @@ def test_vf(tree):
     vf = tree.pci("0000:81:00.2", "mlx5_core", parent="0000:81:00.0")
     tree.netdev("ens1f0v0", vf)
     tree.rdma("mlx5_2", vf, netdevs=["ens1f0v0"])
+    for name, number in (("numvfs", 1), ("totalvfs", 16)):
+        tree.write(f"sys/bus/pci/devices/0000:81:00.0/sriov_{name}", number)
     found = links(tree)
+    assert (found["ens1f0np0"]["vfs"], found["ens1f0np0"]["max_vfs"]) == (1, 16)
+    assert "vfs" not in found["ens1f0v0"]
     assert (found["ens1f0v0"]["kind"], found["ens1f0v0"]["device"]) == ("vf", "mlx5_2")
     assert (found["ens1f0np0"]["kind"], found["ens1f0np0"]["device"]) == ("physical", "mlx5_0")
 

@@ -101,6 +101,14 @@ def nad(**changes):
     return {"spec": {"config": json.dumps({**CONFIG, **changes})}}
 
 
+def of_resource(resource, **changes):
+    return {"metadata": {"annotations": {multus.RESOURCE: resource}}, **nad(mtu=None, **changes)}
+
+
+IPOIB = {**NETWORK, "cni": "ipoib"}
+SRIOV = {**NETWORK, "cni": "sriov", "master": "", "resource": "nvidia.com/a", "mtu": 0}
+
+
 @pytest.mark.parametrize(
     ("found", "network", "fault"),
     [
@@ -116,6 +124,11 @@ def nad(**changes):
         (nad(type="ipvlan"), NETWORK, "type='ipvlan'"),
         ({"spec": {"config": "[]"}}, NETWORK, "is no CNI configuration: []"),
         ({"spec": {"config": '{"plugins": [1]}'}}, NETWORK, "type=None"),
+        (nad(type="ipoib"), IPOIB, ""),
+        (nad(type="ipoib", master="ib1"), IPOIB, "master='ib1', planned is 'ens1f0'"),
+        (of_resource("nvidia.com/a", type="sriov", vlan=0), SRIOV, ""),
+        (of_resource("nvidia.com/b", type="sriov"), SRIOV, "is of the resource nvidia.com/b, planned is nvidia.com/a"),
+        (nad(type="sriov"), SRIOV, "is of the resource (none)"),
     ],
 )
 def test_nad_faults(found, network, fault):

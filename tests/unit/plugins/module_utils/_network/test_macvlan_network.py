@@ -8,7 +8,7 @@ import pytest
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.drift import drift_of
 from ansible_collections.ipu.fabric.plugins.module_utils._network import macvlan_network
-from ansible_collections.ipu.fabric.plugins.module_utils._network.macvlan_objects import macvlan_object
+from ansible_collections.ipu.fabric.plugins.module_utils._network.macvlan_objects import network_object
 
 NETWORK = {
     "name": "rail",
@@ -29,7 +29,7 @@ class Operator:
     present = True
 
     def __init__(self, managed=None):
-        network = copy.deepcopy(macvlan_object(NETWORK))
+        network = copy.deepcopy(network_object(NETWORK))
         network["metadata"].update(uid="u1", managedFields=OURS if managed is None else managed)
         self.objects, self.version, self.deleted = {"MacvlanNetwork": network}, 0, []
         self.works = True
@@ -81,7 +81,8 @@ class Operator:
 
 def run(monkeypatch, cluster, check=False):
     monkeypatch.setattr(macvlan_network, "connect", lambda _module: cluster)
-    params = {**NETWORK, "networks": None, "state": "present", "timeout": 0}
+    options = {"cni": "macvlan", "resource": "", "pool_namespace": "nvidia-network-operator"}
+    params = {**NETWORK, **options, "networks": None, "state": "present", "timeout": 0}
     return macvlan_network.manage_networks(types.SimpleNamespace(params=params, check_mode=check))
 
 

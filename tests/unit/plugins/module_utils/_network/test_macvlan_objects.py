@@ -24,5 +24,32 @@ def test_readable_spec(spec, readable):
     assert macvlan_objects.readable_spec(spec) == readable
 
 
+@pytest.mark.parametrize(
+    ("metadata", "owners"),
+    [
+        ({}, set()),
+        ({"ownerReferences": [{"kind": "IPoIBNetwork", "name": "a"}]}, {("IPoIBNetwork", "a")}),
+        ({"ownerReferences": [{"kind": "SpiderMultusConfig", "name": "a"}]}, set()),
+        (
+            {"annotations": {macvlan_objects.OWNER: "SriovNetwork.sriovnetwork.openshift.io/operator/a"}},
+            {("SriovNetwork", "a")},
+        ),
+        (
+            {"annotations": {macvlan_objects.OWNER: "unknown/operator/a"}},
+            {("SriovNetwork", "a"), ("SriovIBNetwork", "a")},
+        ),
+        ({"annotations": {macvlan_objects.OWNER: "OVSNetwork.sriovnetwork.openshift.io/operator/a"}}, set()),
+    ],
+)
+def test_owners(metadata, owners):
+    assert macvlan_objects.owners({"metadata": metadata}) == owners
+
+
+def test_options_of_vfs_that_nobody_asked_for_are_no_difference():
+    spec = {"networkNamespace": "default", "resourceName": "a", "ipam": "{}", "logLevel": "info"}
+    readable = {"networkNamespace": "default", "resourceName": "a", "ipam": {}}
+    assert macvlan_objects.readable_spec(spec, "SriovNetwork") == readable
+
+
 def test_every_field_is_set():
-    assert set(macvlan_objects.macvlan_object(NETWORK)["spec"]) == {"networkNamespace", "master", "mode", "mtu", "ipam"}
+    assert set(macvlan_objects.network_object(NETWORK)["spec"]) == {"networkNamespace", "master", "mode", "mtu", "ipam"}

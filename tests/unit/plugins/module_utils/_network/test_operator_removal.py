@@ -85,6 +85,21 @@ def test_each_is_gone_before_the_next_goes(monkeypatch, lag):
     assert not remove(cluster, monkeypatch)["changed"]
 
 
+def test_networks_of_every_type_go_before_what_serves_them(monkeypatch):
+    made = [
+        obj("SriovNetwork", "a", OPERATOR),
+        obj("IPoIBNetwork", "b"),
+        obj("HostDeviceNetwork", "c"),
+        obj("SriovNetworkNodePolicy", "a", OPERATOR),
+        obj("SriovNetwork", "theirs", "elsewhere", by="kubectl"),  # of another SR-IOV operator
+    ]
+    cluster = Memory(*SERVED, *made)
+    assert remove(cluster, monkeypatch)["needed_by"] == []
+    kinds = ["MacvlanNetwork", "IPoIBNetwork", "HostDeviceNetwork", "SriovNetwork"]
+    assert cluster.deleted == [*kinds, "IPPool", "SriovNetworkNodePolicy", "NicClusterPolicy"]
+    assert cluster.names() == {"operator", "theirs"}
+
+
 @pytest.mark.parametrize(
     ("theirs", "named"),
     [

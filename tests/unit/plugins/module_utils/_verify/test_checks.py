@@ -296,6 +296,50 @@ def by_status(checks: t.Sequence[Check], status: str) -> t.Set[str]:
     return {check.check for check in checks if check.status == status}
 
 
+def on_infiniband() -> t.Tuple[Facts, Facts]:
+    """The healthy fabric over IPoIB: the interface has its port's GID in its hardware address."""
+    planned, facts = plan(), probe()
+    planned["networks"][0].update(cni="ipoib", link_layer="InfiniBand", mode="")
+    put(facts, "networks/rdma-net/attachment/type", "ipoib")
+    for number, pod in enumerate(facts["pods"].values()):
+        pod["root"]["links"]["net1"].update(kind="ipoib", mac=f"00:00:10:29:fe:80{':00' * 13}:0{number}")
+        pod["rdma"]["ports"]["mlx5_0/1"]["link_layer"] = "InfiniBand"
+        pod["rdma"]["gids"] = [
+            {**gid, "type": "IB/RoCE v1", "gid": f"fe80{':0000' * 6}:000{number}"} for gid in pod["rdma"]["gids"][1:]
+        ]
+    return planned, facts
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "failed", "seen"),
+    [
+        ("pods/w1/pod", "probe-w1", set(), ""),
+        ("pods/w1/rdma/ports/mlx5_0\\1/link_layer", "Ethernet", {"link_layer"}, "Ethernet"),
+        ("pods/w1/rdma/gids", [], {"gid"}, "no such GID"),
+        ("pods/w1/root/links/net1/mac", "02:00:00:00:00:01", {"gid"}, "its hardware address has no GID"),
+        ("pods/w1/root/links/net1/kind", "macvlan", {"interface"}, "net1, macvlan"),
+    ],
+)
+def test_infiniband(path: str, value: t.Any, failed: t.Set[str], seen: str) -> None:
+    planned, facts = on_infiniband()
+    put(facts, path, value)
+    checks = [check for check in check_fabric(planned, facts, EXPECT) if check.status == "failed"]
+    assert {check.check for check in checks} == failed
+    assert all(seen in check.seen for check in checks)
+
+
+def test_a_vf_is_known_by_its_gid() -> None:
+    """The plan has the device of the NIC that it is of."""
+    planned, facts = plan(), probe()
+    planned["networks"][0].update(cni="sriov", vfs=8, mode="")
+    put(facts, "networks/rdma-net/attachment/type", "sriov")
+    for pod in facts["pods"].values():
+        pod["rdma"]["ports"]["mlx5_7/1"] = pod["rdma"]["ports"].pop("mlx5_0/1")
+        pod["rdma"]["gids"] = [{**gid, "device": "mlx5_7"} for gid in pod["rdma"]["gids"]]
+    passed = by_status(check_fabric(planned, facts, EXPECT), "passed")
+    assert {"rdma_link", "link_layer", "gid", "interface", "attachment"} <= passed
+
+
 def test_a_healthy_fabric_passes_every_check() -> None:
     checks = check_fabric(plan(), probe(), EXPECT)
     assert by_status(checks, "passed") == set(CHECK_TYPES) - {"policy_routes", "regression"}, (

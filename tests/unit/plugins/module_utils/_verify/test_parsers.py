@@ -234,6 +234,21 @@ def test_gid_of(address: str, gid: str) -> None:
     assert parsers.gid_of(address) == gid
 
 
+@pytest.mark.parametrize(
+    ("mac", "gid"),
+    [
+        (
+            "00:00:10:29:fe:80:00:00:00:00:00:00:0c:42:a1:03:00:2c:7a:b2",
+            "fe80:0000:0000:0000:0c42:a103:002c:7ab2",
+        ),
+        ("0c:42:a1:2c:7a:b2", ""),
+        ("", ""),
+    ],
+)
+def test_port_gid(mac: str, gid: str) -> None:
+    assert parsers.port_gid(mac) == gid
+
+
 IPUTILS = """PING 10.5.0.138 (10.5.0.138) from 10.5.0.130 net1: 1472(1500) bytes of data.
 1480 bytes from 10.5.0.138: icmp_seq=1 ttl=64 time=0.081 ms
 1480 bytes from 10.5.0.138: icmp_seq=2 ttl=64 time=0.051 ms
