@@ -72,7 +72,7 @@ CHECK_TYPES: t.Dict[str, CheckType] = {
         " 23.7 and later) and run it again.",
     ),
     "node": CheckType(
-        "Node is Ready and not under pressure",
+        "Node is Ready, no pressure",
         "cluster",
         "Run `systemctl restart containerd kubelet` on the host (with k3s and RKE2 the unit k3s, k3s-agent, rke2-server"
         " or rke2-agent). If that changes nothing, `kubectl describe node NAME` and `journalctl -u kubelet` say why.",

@@ -5,6 +5,7 @@ Figures of software RDMA under emulation prove that traffic flows and which way.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 
 from ansible_collections.ipu.fabric.tests.e2e.bed import Result
@@ -32,7 +33,15 @@ def test_the_device_plugin_makes_the_resource_allocatable(proved: Fabric) -> Non
     assert {pod["spec"]["nodeName"] for pod in pods} == set(WORKERS)
 
 
-def has_resources(fabric: Fabric) -> bool:
+def has_resources(fabric: Fabric, patience: float = 120) -> bool:
+    """Kubelet says so a while after the plugin has registered."""
+    end = time.monotonic() + patience
+    while not offered(fabric) and time.monotonic() < end:
+        time.sleep(5)
+    return offered(fabric)
+
+
+def offered(fabric: Fabric) -> bool:
     nodes = [fabric.bed.kubectl(f"get node {node}")["status"]["allocatable"] for node in WORKERS]
     return all(any(name.startswith("rdma/") and int(number) for name, number in node.items()) for node in nodes)
 
