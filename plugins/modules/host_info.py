@@ -534,9 +534,13 @@ rdma:
           type: int
           sample: 128
         vfs:
-          description: How many VFs a physical NIC has. C(max_vfs) is how many it can have, V(0) where SR-IOV is off.
+          description: How many VFs a physical NIC has; 0 of any other interface.
           type: int
           sample: 0
+        max_vfs:
+          description: How many VFs a physical NIC can have, V(0) where SR-IOV is off.
+          type: int
+          sample: 16
         mac:
           description: Hardware address.
           type: str

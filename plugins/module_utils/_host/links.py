@@ -289,7 +289,7 @@ def _function_netdevs(sysfs: str, pci: str) -> t.List[str]:
     return list_names(base, "net") if pci and list_names(base, "infiniband") else []
 
 
-class Vfs(t.TypedDict, total=False):
+class Vfs(t.TypedDict):
     """The VFs of a PCI function; fields as in Link."""
 
     vfs: int
@@ -299,7 +299,7 @@ class Vfs(t.TypedDict, total=False):
 def _vfs(sysfs: str, link: BareLink) -> Vfs:
     """Without the capability, or with none set in the firmware, there is no attribute."""
     if link["kind"] != "physical" or not link["pci"]:
-        return {}
+        return {"vfs": 0, "max_vfs": 0}
     base = os.path.join(sysfs, "bus/pci/devices", link["pci"])
     vfs, most = (to_number(read_attribute(base, f"sriov_{name}")) for name in ("numvfs", "totalvfs"))
     return {"vfs": vfs, "max_vfs": most}

@@ -58,7 +58,7 @@ def advice(hosts: Data, entry: Data, **settings: t.Any) -> t.Dict[str, str]:
         (
             SPIDERPOOL,
             {
-                "'cniType'": "Here it is nothing: it is always macvlan.",
+                "'cniType'": "Here it is type.",
                 "'ippools'": "Here it is pool.",
                 "'rdmaResourceName'": "Here it is rdma_resource.",
                 "master is ['enp11s0f0np0']": "Write the name alone.",
