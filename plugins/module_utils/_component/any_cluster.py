@@ -15,21 +15,19 @@ from .._kube.multus import ATTACHMENTS, read_ipams
 from .._kube.query import Object, query
 from .._kube.rights import TO_PROVE, require_rights, served_rights
 from .._model.plan import Plan
+from .._model.profiles import BY_KIND
 from .._network.address_sources import listed_pools
-from .._network.macvlan_objects import API as MELLANOX
+from .._network.unplanned import VF_POLICIES
 from .._plan.derived import ClusterObjects, derive_plan
 from .._plan.derived_addresses import Pools
 
-SRIOV = "/apis/sriovnetwork.openshift.io/v1"
 NETWORKS = {
-    "MacvlanNetwork": f"/apis/{MELLANOX}/macvlannetworks",
-    "HostDeviceNetwork": f"/apis/{MELLANOX}/hostdevicenetworks",
-    "SriovNetwork": f"{SRIOV}/sriovnetworks",
+    **{kind: BY_KIND[kind].path for kind in ("MacvlanNetwork", "HostDeviceNetwork", "SriovNetwork")},
     "SpiderMultusConfig": f"{OWN_POOLS}/spidermultusconfigs",
 }
 POLICIES = {
     **KINDS,
-    "SriovNetworkNodePolicy": f"{SRIOV}/sriovnetworknodepolicies",
+    "SriovNetworkNodePolicy": VF_POLICIES,
 }
 # ConfigMaps of the RDMA shared device plugin without an operator, as its own manifests have it, and of multus.
 CONFIGS = ("rdma-devices", "multus-daemon-config")

@@ -111,7 +111,7 @@ def label(network: Attachment) -> str:
 
 def key_of(network: Attachment) -> str:
     """By what a diff names a network: a macvlan by its name alone."""
-    return label(network) if network.get("cni") else network["name"]
+    return network["name"] if profile_of(network).type == "macvlan" else label(network)
 
 
 def ensure_present(networks: Networks, wanted: t.Sequence[Attachment], timeout: float) -> t.Tuple[Object, Object]:
@@ -193,8 +193,7 @@ def manage_networks(module: AnsibleModule) -> t.Dict[str, t.Any]:
         "cni": params["cni"],
         "resource": params["resource"],
     }
-    given: t.List[Attachment] = params["networks"] if params["networks"] is not None else [single]
-    wanted = [t.cast(Attachment, {k: v for k, v in n.items() if k != "cni" or v != "macvlan"}) for n in given]
+    wanted: t.List[Attachment] = params["networks"] if params["networks"] is not None else [single]
     networks = Networks(connect(module), module.check_mode, params["pool_namespace"])
     if params["state"] == "present":
         for network in wanted:

@@ -10,10 +10,9 @@ import typing as t
 from .._kube.multus import Attachment
 from .._kube.query import Object, query, quoted
 from .._model.plan import PlannedNetwork
-from .._model.profiles import BY_KIND, MELLANOX, PROFILES, profile_of
+from .._model.profiles import BY_KIND, PROFILES, profile_of
 from .._model.stacks import STACKS
 
-API = MELLANOX
 OWNER = "sriovnetwork.openshift.io/owner-ref"  # annotation of a NAD that is in another namespace than its owner
 Known = t.Tuple[str, str]  # kind and name of a network
 

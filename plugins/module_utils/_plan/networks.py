@@ -151,7 +151,7 @@ def _plan_profile(chosen: NetworkLinks, planned: PlannedNetwork, rules: NetworkR
     if profile.link_layer == INFINIBAND:
         planned["link_layer"] = INFINIBAND
     if network.type == "sriov":
-        planned["vfs"] = network.vfs or rules.pods_per_node
+        planned["vfs"] = _pods_per_node(network, rules)
     refusals = {
         f"{network.type} is made by the network operator alone.": (
             rules.releases["stack"] != "network_operator",
