@@ -92,7 +92,8 @@ STEPS = {
     "neighbours": "Raise `gc_thresh3` as the message says, in `kubernetes_sysctl` or `/etc/sysctl.d`.",
     "netns-mode": "Set `rdma system set netns shared` for good: `rdma_host_reboot: true` lets the run do it.",
     "network-manager": "Name the interfaces of pods in `unmanaged-devices` of its configuration.",
-    "network-operator-upgrade": "Upgrade by the steps that the message lists.",
+    "network-operator-upgrade": "Set `fabric_network_operator_version` to the installed release, or take the listed"
+    " steps.",
     "network-operator-version": "Set `fabric_network_operator_version` to a release in [releases](releases.md).",
     "networks": "Correct the entry of `fabric_networks`: [keys](networks.md).",
     "node-distribution": "Take hosts of another cluster out of the inventory.",
@@ -107,7 +108,7 @@ STEPS = {
     "on-master": "Name an address of V-IPU outside of the fabric networks in `fabric_vipu_hosts`; move the gateway off"
     " the cluster's hosts, or take that host off the network (`hosts`).",
     "other-cluster": "Move the kubeconfig away, or set `fabric_kubeconfig` to this cluster's.",
-    "pcie-link": "Reseat the NIC, or move it to another slot; `lspci -vv` shows `LnkSta`.",
+    "pcie-link": "Reseat the NIC, or move it to another slot; `sudo lspci -vv` shows `LnkSta`.",
     "plan-file": "Name the plan.json of this inventory, or [approve a plan](guides/day-2.md#approve-a-plan) again.",
     "plan-moved": "Look at the new plan, and [approve it](guides/day-2.md#approve-a-plan), or undo the change.",
     "pool-blocks": "Stop the pods of the network before `site`: [ranges](guides/day-2.md#change-a-networks-range).",

@@ -20,6 +20,7 @@ from ..module_utils._host.facts import clock_offset
 from ..module_utils._host.vipu import split_endpoint
 from ..module_utils._plan import cluster_identity
 from ..module_utils._plan.names import GROUPS, PREFIXES, may_be_ours, meant_connection_variables
+from ._messages import message_of
 
 MODULES = {
     "host": "host_info",
@@ -39,6 +40,7 @@ CAUSES = {
     "sudo: unknown user": "Set ansible_become_user to root: modules need its privileges.",
     "sudo: a password is required": "Add --ask-become-pass to the command, or let ansible_user use sudo without a"
     " password.",
+    "Could not resolve hostname": "Correct the host's name in the inventory, or set ansible_host to its address there.",
     "sudo: not found": "Install sudo there, or set ansible_become to false if ansible_user is root.",
 }
 Result = t.Mapping[str, t.Any]
@@ -108,7 +110,7 @@ def error_of(source: str, where: str, result: Result) -> t.Dict[str, str]:
     said = result.get("error", {})
     # Where no module has answered, what the host wrote instead says why.
     lines = str(result.get("module_stderr") or result.get("module_stdout") or "").strip().splitlines()
-    seen = said.get("seen") or (lines[-1] if lines else result.get("msg", ""))
+    seen = said.get("seen") or (lines[-1] if lines else message_of(result))
     return {
         "source": source,
         "what": said.get("what", "The host could not be observed."),

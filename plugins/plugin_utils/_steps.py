@@ -14,6 +14,7 @@ import unicodedata
 import yaml
 
 from ..module_utils._common.text import HUNG, HUNG_STEP, natural, printable, shorten_list
+from ._messages import message_of, text_of
 
 Result = t.Mapping[str, object]
 Rows = t.Tuple[t.Tuple[str, str], ...]  # of a failure: what, seen, next, each with its text
@@ -32,7 +33,7 @@ TAIL = 5  # last lines of what a program said
 # Colour, mark, text, end of the colour.
 DIFF = re.compile(r"((?:\x1b\[[\d;]*m)*)([+ -]?)(.*?)((?:\x1b\[0m)*)", re.DOTALL)
 # To be copied: the terminal wraps it, and does not put spaces into it.
-COMMAND = re.compile(r"\s+(?:ansible-playbook|kubectl|ssh) ")
+COMMAND = re.compile(r"\s+(?:ansible-playbook|kubectl|ssh|curl|sudo) ")
 
 
 class Line(t.NamedTuple):
@@ -193,29 +194,15 @@ def rows(line: Line, width: int) -> t.List[str]:
 PARTS = re.compile(
     r"(?P<what>.*?)(?:\s+Where: (?P<where>.*?)\.?)?(?:\s+Seen: (?P<seen>.*?)\.?)?(?:\s+Next: (?P<next>.*))?", re.DOTALL
 )
-# Where Ansible was when it met the failure.
-BEFORE_MESSAGE = re.compile(
-    r"(?:(?:Task|Module|Action) failed: |Finalization of task args for '[^']*' failed: "
-    r"|Error while resolving value for '[^']*': |Error rendering template: |The filter plugin '[^']*' failed: )+"
-)
-AFTER_MESSAGE = re.compile(r"\n\nThe error appears to be in .*", re.DOTALL)  # of ansible-core 2.18: its place in a file
-
-
-def _text(value: object) -> str:
-    return printable(value if isinstance(value, str) else str(value)).strip()
-
-
-def _message(result: Result) -> str:
-    return AFTER_MESSAGE.sub("", BEFORE_MESSAGE.sub("", _text(result.get("msg", ""))))
 
 
 def _last_lines(*texts: object) -> str:
     """The end of the first text that is not empty."""
-    said = next((_text(text) for text in texts if isinstance(text, str) and text.strip()), "")
+    said = next((text_of(text) for text in texts if isinstance(text, str) and text.strip()), "")
     return "\n".join(said.splitlines()[-TAIL:])
 
 
-def _of_message(text: str) -> Rows:
+def _ofmessage_of(text: str) -> Rows:
     """`What. Where: a. Seen: b. Next: c.` in its parts; any other message is the first of them."""
     found = PARTS.fullmatch(text)
     parts = found.groupdict() if found else {"what": text}
@@ -229,7 +216,7 @@ def _of_program(result: Result) -> Rows:
         result.get("stderr"), result.get("stdout"), result.get("module_stderr"), result.get("module_stdout")
     )
     seen = ", ".join(filter(None, [f"exit code {result['rc']}" if "rc" in result else "", said]))
-    return (("ran", cut(_text(words), 200)), ("seen", seen.replace(", ", ":\n", 1) if "\n" in seen else seen))
+    return (("ran", cut(text_of(words), 200)), ("seen", seen.replace(", ", ":\n", 1) if "\n" in seen else seen))
 
 
 def _failed_items(result: Result) -> t.List[Result]:
@@ -247,13 +234,13 @@ def describe(result: Result) -> Rows:
     error = result.get("error")
     if isinstance(error, dict) and error.get("seen"):  # of a FabricError
         names = {"what": "what", "where": "where", "seen": "seen", "next_step": "next"}
-        return tuple((short, _text(error[key])) for key, short in names.items() if error.get(key))
+        return tuple((short, text_of(error[key])) for key, short in names.items() if error.get(key))
     limit = result.get("timedout")
     if isinstance(limit, dict):
         return (("what", HUNG), ("seen", f"nothing within {limit.get('period')} s"), ("next", HUNG_STEP))
-    message = _of_message(_message(result) or "It failed, and did not say why.")
+    message = _ofmessage_of(message_of(result) or "It failed, and did not say why.")
     if "assertion" in result and len(message) == 1:
-        message += (("seen", f"{_text(result['assertion'])} is not true"),)
+        message += (("seen", f"{text_of(result['assertion'])} is not true"),)
     if "rc" in result or "module_stderr" in result:
         message += tuple((name, text) for name, text in _of_program(result) if text)
     return message
@@ -263,7 +250,7 @@ def _of_items(items: t.Sequence[Result]) -> Rows:
     alike: t.Dict[Rows, t.List[str]] = {}
     for item in items:
         hidden = "censored" in item or item.get("_ansible_no_log")
-        label = "(hidden by no_log)" if hidden else cut(_text(item.get("_ansible_item_label", item.get("item"))), 200)
+        label = "(hidden by no_log)" if hidden else cut(text_of(item.get("_ansible_item_label", item.get("item"))), 200)
         alike.setdefault(describe(item), []).append(label)
     found: t.List[t.Tuple[str, str]] = []
     for same, labels in list(alike.items())[:TAIL]:
@@ -392,7 +379,7 @@ class Run:
             step.ignored += 1
             return []
         step.unreachable.add(host)
-        return self._fails("UNREACHABLE", task, host, (("seen", _message(result) or "no answer"),))
+        return self._fails("UNREACHABLE", task, host, (("seen", message_of(result) or "no answer"),))
 
     def _fails(self, how: str, task: Task, host: str, found: Rows, after: str = "") -> t.List[Line]:
         """A failure at once, and only once: other hosts that fail in the same way are named when the task ends."""
@@ -403,7 +390,9 @@ class Run:
         others.append(host)
         if len(others) > 1:
             return []
-        where = f"{self.step.name}: {task.name}" if self.step and self.step.name != task.name else task.name
+        where = self.step.name if self.step else task.name
+        if where != task.name and not task.stops:  # what a stop is for, its message says
+            where += f": {task.name}"
         tone = "changed" if task.stops else how.lower()
         head = [Line(""), Line(f"{how}  {where}{after}", tone, 4)]
         body = [] if task.stops else [Line(f"  host   {host}", tone, 9)]
@@ -565,7 +554,7 @@ class Run:
             bad += [f"{count(unreachable, 'host')} unreachable"] if unreachable else []
             return Line(f"Failed after {took}: {', '.join(bad)}; {said}.", "failed")
         if self.stopped:
-            return Line(f"Stopped after {took}, as it says above: {said}.", "changed")
+            return Line(f"Stopped after {took} for the reason above: {said}.", "changed")
         tone = "changed" if changes else "ok"
         if self.check:
             would = f"{count(changes, 'change')} would be made" if changes else "nothing would change"

@@ -15,6 +15,8 @@ from .._kube.query import Object
 from .._model.plan import DeviceResource, RdmaResource, SriovPolicy
 from .._model.profiles import ETHERNET, SRIOV
 from .._model.wish import Wish
+from .._network.operator_upgrade import CHECK as OPERATOR_UPGRADE
+from .._network.operator_upgrade import upgrade_refusal, upgrade_steps
 from .._network.releases import NETWORK_OPERATORS, OTHER_TYPES, components, features, parse, show
 from .multus import check_multus
 from .objects import definitions, device_plugin, home, named
@@ -307,42 +309,17 @@ def check_move(settings: Settings, seen: Seen) -> None:
 
 def check_upgrade(settings: Settings, former: str) -> str:
     """How to come from the installed release to the one that is wanted."""
-    change, steps = upgrade_steps(former, settings.version)
-    if change == "skip" and not settings.allow_skip:
-        raise FabricError(
-            f"From network operator {former or '?'} the vendor supports an upgrade to the next line only.",
-            "network_operator_version",
-            settings.version,
-            f"Install {', then '.join(steps)} (fabric_network_operator_version), each with a run of its own and on a"
-            " Kubernetes that it is made for. Or set fabric_allow: [network-operator-upgrade] (for the role alone,"
-            " network_operator_allow_skip: true) to leave lines out.",
-            code="wrong-state",
-        )
-    if change == "downgrade":
-        raise FabricError(
-            f"Network operator {former} is installed, and the vendor has no downgrade.",
-            "network_operator_version",
-            f"{settings.version}, which is older",
-            f"Keep {former}, or uninstall with network_operator_state=absent and install again.",
-            code="wrong-state",
-        )
+    change, _steps = upgrade_steps(former, settings.version)
+    refusal = upgrade_refusal(former, settings.version)
+    if refusal and not (change == "skip" and settings.allow_skip):
+        step = refusal.next_step
+        if change == "skip":
+            step += (
+                f" Or set fabric_allow: [{OPERATOR_UPGRADE}] (for the role alone, network_operator_allow_skip: true) to"
+                " leave lines out."
+            )
+        raise FabricError(refusal.what, "network_operator_version", refusal.seen, step, code="wrong-state")
     return change
-
-
-def upgrade_steps(installed: str, wanted: str) -> t.Tuple[str, t.List[str]]:
-    """The kind of change from one release to another, and the releases to install one after the other.
-
-    The vendor supports upgrades within a line and to the next line, so each line between the two is a step of its own.
-    """
-    old, new = parse(installed), parse(wanted)
-    if not installed:
-        return "install", [wanted]
-    if old == new:
-        return "keep", []
-    if old > new:
-        return "downgrade", []
-    between = sorted(line for line in NETWORK_OPERATORS if old[:2] < line < new[:2]) if old else []
-    return "skip" if between or not old else "upgrade", [*(NETWORK_OPERATORS[line].newest for line in between), wanted]
 
 
 def release_features(release: str) -> t.Dict[str, bool]:

@@ -177,14 +177,15 @@ def _next(component: str, managed: bool, today: str) -> str:
     return f"Set {variable} to a release of {show(max(KNOWN[component]))} when you can upgrade."
 
 
+def _state_of(each: Support) -> str:
+    if each["until"]:
+        return f"{'until' if each['state'] == SUPPORTED else 'ended'} {each['until']}"
+    if each["state"] in (DEPRECATED, ENDED):
+        return f"{each['state']} since {show(max(MAKERS[each['component']].lines))}"
+    return each["state"]
+
+
 def describe_support(support: t.Sequence[Support]) -> str:
     """One line for a person: what ends when, what is on its way out, what nobody promises; how old the tables are."""
-    said = []
-    for each in support:
-        if each["until"]:
-            said.append(f"{each['component']} {'until' if each['state'] == SUPPORTED else 'ended'} {each['until']}")
-        elif each["state"] != UNKNOWN:
-            said.append(f"{each['component']} {each['state']}")
-    silent = [each["component"] for each in support if each["state"] == UNKNOWN]
-    told = ", ".join([*said, *([f"unknown for {', '.join(silent)}"] if silent else [])])
+    told = ", ".join(f"{each['component']} {_state_of(each)}" for each in support)
     return f"{told}; tables read on {READ}"

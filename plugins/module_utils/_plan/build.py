@@ -59,6 +59,7 @@ from .hosts import Hosts, check_inventory, place_hosts
 from .ipu_operator import check_ipu_operator, describe_release, labels_in_use
 from .macvlan_masters import name_masters
 from .names import check_foreign_variables, check_groups, check_variables
+from .network_operator import check_network_operator
 from .network_spec import host_device, read_networks
 from .networks import NetworkRules, plan_networks, taken_addresses
 from .nic_groups import plan_nic_groups
@@ -128,6 +129,7 @@ def build_plan(settings: Settings, observations: Observations, today: str, recor
     virtual = plan_virtual_address(settings, hosts, cidrs, findings)
     check_running(settings, hosts, running, endpoint, findings)
     check_nodes(settings, hosts, running, findings)
+    check_network_operator(running, releases, findings)
     check_own_kubeconfig(settings, findings)
     check_own_pod_network(settings, hosts, running, findings)
     check_api_host(hosts, findings)

@@ -327,7 +327,8 @@ def check_pcie(chosen: NetworkLinks, findings: Findings) -> None:
                 [name],
                 "A NIC's PCIe link trained below what both of its ends can.",
                 f"{seen}; possible: {_lanes(*most)}",
-                f"Reseat the NIC, see its slot's settings in the firmware, then `lspci -vv -s {pcie['pci']}` (LnkSta).",
+                f"Reseat the NIC, check its slot's settings in the firmware, then look at LnkSta in"
+                f" `sudo lspci -vv -s {pcie['pci']}`.",
             )
         elif rate and pcie["gbps"] < rate:
             findings.warning(

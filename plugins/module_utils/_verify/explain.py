@@ -313,8 +313,8 @@ def memlock_lacks(inside: Inside) -> t.Iterator[Lack]:
         yield Lack(
             f"too little locked memory: {readable(inside.memlock)}",
             f"the runtime's limit, and uid {inside.uid} has no IPC_LOCK in effect",
-            "Add the capability IPC_LOCK to a container of root; for other users run the role ipu.fabric.memlock, which"
-            " lifts the runtime's limit. Then delete the pod, so that it is recreated.",
+            "Add the capability IPC_LOCK if the container runs as root; for other users run the role"
+            " ipu.fabric.memlock, which lifts the runtime's limit. Then delete the pod, so that it is recreated.",
         )
 
 

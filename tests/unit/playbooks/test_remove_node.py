@@ -76,6 +76,14 @@ def test_a_dead_control_plane(tmp_path):
     assert f"its host was not reached: {note}" in run.said
 
 
+def test_a_frozen_host_is_like_a_dead_one(tmp_path):
+    frozen = {"failed": True, "msg": "Timed out after 300 second(s).", "timedout": {"period": 300}}
+    answers = {"host_info": {name: frozen if name == "w2" else {"host": host(name)} for name in ADDRESSES}}
+    run = remove(tmp_path, "w2", dead=["w2"], answers=answers)
+    assert run.code == 0, run.text
+    assert steps(run) == [("node_drain", "localhost"), ("cluster_node", "localhost")]
+
+
 def test_a_living_control_plane(tmp_path):
     run = remove(tmp_path, ["cp1"], "--check")
     assert run.code == 0, run.text

@@ -27,9 +27,9 @@ def test_a_table_says_what_there_is(folder):
     found["fabric_stack"]["*"].update(objects=["MacvlanNetwork a", "MacvlanNetwork b"], pods=["default/user"])
     done = run(folder, "ipu.fabric.reset", found, environment=STEPS, fabric_reset="")
     assert done.code != 0
-    assert "STOPPED Remove the fabric from the cluster: Stop unless it was asked for" in done.said
+    assert "STOPPED Remove the fabric from the cluster what Not confirmed" in done.said
     assert "what Not confirmed: nothing is removed unless it is asked for." in done.said
-    assert "as it says above: no task reported a change." in done.said
+    assert "for the reason above: no task reported a change." in done.said
     table = [line.strip(" -'") for line in done.text.splitlines()]
     for line in (
         "objects                     MacvlanNetwork a",

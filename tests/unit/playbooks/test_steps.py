@@ -119,8 +119,8 @@ def test_a_playbook_that_stops_itself(tmp_path):
     """Not within a rescue: there something has failed."""
     done, rows = run(tmp_path, [command("true"), fails("Stop", run_once=True)])
     assert done.code == 2
-    assert [row for row in rows if row.startswith("STOPPED")] == ["STOPPED  A play: Stop"]
-    assert rows[-1] == "Stopped after TIME, as it says above: no task reported a change."
+    assert [row for row in rows if row.startswith("STOPPED")] == ["STOPPED  A play"]
+    assert rows[-1] == "Stopped after TIME for the reason above: no task reported a change."
     rescued = {"block": [command("false")], "rescue": [fails("Say why", run_once=True)]}
     _done, rows = run(tmp_path, [rescued])
     assert [row for row in rows if row.startswith("FAILED")] == ["FAILED  A play: Say why"]

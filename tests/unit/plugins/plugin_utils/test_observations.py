@@ -73,11 +73,19 @@ def test_hosts_outside_the_limit():
 )
 @pytest.mark.parametrize("unreachable", [True, False])
 def test_a_host_out_of_reach_is_asked_about_misspelt_variables(variables, meant, unreachable):
-    result = {"unreachable": True, "msg": "Could not resolve hostname cp1"} if unreachable else {"msg": "No module"}
+    result = {"unreachable": True, "msg": "No route to host"} if unreachable else {"msg": "No module"}
     (error,) = observations({"cp1": {**variables, "own_host": result}, "w1": {}}, GROUPS, RESULTS)["cp1"]["errors"]
     assert error["next_step"].startswith("The inventory sets ") == bool(meant and unreachable)
     assert meant in error["next_step"] or not unreachable
     assert "remove it from the inventory" in error["next_step"]
+
+
+def test_a_name_that_does_not_resolve():
+    ssh = "Task failed: Failed to connect to the host via ssh: ssh: Could not resolve hostname w1: Name not known"
+    failed = {"own_host": {"unreachable": True, "msg": ssh}}
+    (error,) = observations({"cp1": {}, "w1": failed}, GROUPS, RESULTS)["w1"]["errors"]
+    assert error["seen"].startswith("Failed to connect to the host via ssh")
+    assert "set ansible_host" in error["next_step"]
 
 
 @pytest.mark.parametrize(

@@ -574,7 +574,7 @@ def test_a_playbook_that_stops_has_not_failed():
     run = begun(first=stop)
     assert text(run.failed(stop, "w1", {"msg": "Not confirmed. Seen: nothing. Next: confirm it."})) == [
         "",
-        "STOPPED  Reset: Stop unless it was asked for",
+        "STOPPED  Reset",
         "  what   Not confirmed.",
         "  seen   nothing",
         "  next   confirm it.",
@@ -586,7 +586,7 @@ def test_a_playbook_that_stops_has_not_failed():
         "hosts                                    ok    changed   unreachable     failed",
         "w1                                        3          0             0          0",
         "w2                                        2          0             0          0",
-        "Stopped after 12 s, as it says above: no task reported a change.",
+        "Stopped after 12 s for the reason above: no task reported a change.",
     ]
 
 

@@ -17,6 +17,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._component.network_oper
     decide,
 )
 from ansible_collections.ipu.fabric.plugins.module_utils._network import releases as release_table
+from ansible_collections.ipu.fabric.plugins.module_utils._network.operator_upgrade import upgrade_steps
 from ansible_collections.ipu.fabric.tests.unit.fixtures.components import defaults
 from ansible_collections.ipu.fabric.tests.unit.fixtures.paths import SCHEMAS
 from hypothesis import given
@@ -131,7 +132,7 @@ def test_what_has_to_be_so_before_anything_is_changed(seen, settings, said):
     ("installed", "wanted", "more", "said"),
     [
         ("26.4.1", "26.7.1", {}, ""),
-        ("25.10.0", "26.7.1", {}, "next line only.*26.1.2, then 26.4.2, then 26.7.1"),
+        ("25.10.0", "26.7.1", {}, "next line only.*to 26.1.2 and run site, then likewise 26.4.2, then 26.7.1"),
         ("25.10.0", "26.7.1", {"allow_skip": True}, ""),
         ("26.7.1", "26.4.1", {"allow_skip": True}, "no downgrade"),
     ],
@@ -429,16 +430,16 @@ def test_values(settings, values):
     ],
 )
 def test_upgrade_steps(installed, wanted, change, steps):
-    assert network_operator.upgrade_steps(installed, wanted) == (change, steps)
+    assert upgrade_steps(installed, wanted) == (change, steps)
 
 
 @given(st.permutations(RELEASES).map(lambda order: sorted(order[:2], key=release_table.parse)))
 def test_each_step_of_an_upgrade_is_supported(ends):
     now, wanted = ends
-    change, steps = network_operator.upgrade_steps(now, wanted)
+    change, steps = upgrade_steps(now, wanted)
     assert (change == "upgrade") == (len(steps) == 1)
     for step in steps:
-        assert network_operator.upgrade_steps(now, step) == ("upgrade", [step])
+        assert upgrade_steps(now, step) == ("upgrade", [step])
         now = step
     assert now == wanted
 

@@ -102,14 +102,14 @@ def test_what_is_not_installed_is_not_named():
 def test_one_line_for_a_person():
     said = support.describe_support(plan(site())["support"])
     assert said == (
-        "Kubernetes until 2027-06-28, Calico supported, network operator deprecated, unknown for IPU operator;"
+        "Kubernetes until 2027-06-28, Calico supported, network operator deprecated since 26.10, IPU operator unknown;"
         f" tables read on {support.READ}"
     )
 
 
 def test_what_nobody_says_is_a_list():
     unknown = [{"component": name, "state": support.UNKNOWN, "until": ""} for name in ("Kubernetes", "flannel")]
-    assert support.describe_support(unknown) == f"unknown for Kubernetes, flannel; tables read on {support.READ}"
+    assert support.describe_support(unknown) == f"Kubernetes unknown, flannel unknown; tables read on {support.READ}"
 
 
 def test_the_defaults_are_supported():

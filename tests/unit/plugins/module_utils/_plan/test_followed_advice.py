@@ -191,6 +191,20 @@ PRINTED: t.List[t.Tuple[str, t.Union[str, Fault]]] = [
     ("netns-mode", "RDMA devices are exclusive to network namespaces"),
     ("network-operator-version", Fault(settings={"network_operator_version": "19.1.0"})),
     (
+        "network-operator-upgrade",
+        Fault(
+            hosts={"cp1/host/cluster": sites.running(charts=["network-operator-26.4.0"], version="1.35.8")},
+            settings={"kubernetes_version": "1.35.8", "network_operator_version": "26.7.1"},
+        ),
+    ),
+    (
+        "network-operator-version",
+        Fault(
+            hosts={"cp1/host/cluster": sites.running(charts=["network-operator-26.4.0"], version="1.35.8")},
+            settings={"kubernetes_version": "1.35.8", "network_operator_version": "26.1.0"},
+        ),
+    ),
+    (
         "networks",
         Fault(settings={"stack": "spiderpool", "networks": [{"name": "a", "mode": "vepa", "gateway": "10.5.0.1"}]}),
     ),
@@ -1062,8 +1076,11 @@ def test_a_node_that_is_not_ready_before_an_upgrade() -> None:
 
 
 def test_lines_of_the_network_operator_that_may_not_be_left_out() -> None:
-    """The role refuses what the plan of a new cluster can't know: each release that it names is the next step."""
+    """Role and plan refuse the same; each release that they name is the next step."""
     installed, wanted = "25.7.0", "26.7.1"
+    charts = [f"network-operator-{installed}"]
+    fault = Fault(hosts={"cp1/host/cluster": sites.running(charts=charts, version="1.32.9")})
+    (finding,) = faulty(fault).findings("network-operator-upgrade")
 
     def step(release: str) -> str:
         return check_upgrade(defaults("network_operator", version=release), installed)
@@ -1072,13 +1089,14 @@ def test_lines_of_the_network_operator_that_may_not_be_left_out() -> None:
         step(wanted)
     releases = re.findall(r"\d+\.\d+(?:\.\d+)?", refused.value.next_step.partition(" (")[0])
     assert releases[-1] == wanted
+    assert releases == re.findall(r"\d+\.\d+(?:\.\d+)?", finding["next"])
     for release in releases:
         assert step(release) == "upgrade"
         installed = release
 
 
 # Each has a test of its own.
-ALONE = {"upgrade-ready", "network-operator-upgrade"}
+ALONE = {"upgrade-ready"}
 
 
 def test_every_finding_is_followed() -> None:

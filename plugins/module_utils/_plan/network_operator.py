@@ -1,0 +1,42 @@
+# Copyright (c) 2026, ipu.fabric contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What becomes of a network operator that is installed already."""
+
+from __future__ import annotations
+
+import typing as t
+
+from .._common.findings import Findings
+from .._model.plan import Releases
+from .._network.operator_upgrade import CHECK, upgrade_refusal, upgrade_steps
+from .._network.releases import NETWORK_OPERATORS, parse, show
+from .running_cluster import Running
+
+CHART = "network-operator-"  # before the release, in the label of its Deployment
+
+
+def check_network_operator(running: t.Optional[Running], releases: Releases, findings: Findings) -> None:
+    """An upgrade of the site's, or of what others have installed, is said before it happens."""
+    charts = (running.facts.get("charts") or []) if running else []
+    installed = next((chart[len(CHART) :] for chart in charts if chart.startswith(CHART)), "")
+    if not running or not installed or releases["stack"] != "network_operator":
+        return
+    wanted = releases["network_operator"]
+    change, _steps = upgrade_steps(installed, wanted)
+    refusal = upgrade_refusal(installed, wanted)
+    if refusal:
+        check = CHECK if change == "skip" else "network-operator-version"
+        findings.error(check, [running.host], *refusal)
+    elif change == "upgrade":
+        kubernetes = parse(running.facts["version"])[:2]
+        row = NETWORK_OPERATORS.get(parse(installed)[:2])
+        stays = row is None or not kubernetes or row.kubernetes[0] <= kubernetes <= row.kubernetes[1]
+        findings.warning(
+            CHECK,
+            [running.host],
+            "site upgrades the installed network operator.",
+            f"{installed} becomes {wanted}",
+            f"To stay, set fabric_network_operator_version to {installed}."
+            if stays
+            else f"Let it: {installed} is not made for Kubernetes {show(kubernetes)}. Its DaemonSets restart.",
+        )
