@@ -81,9 +81,11 @@ for name; do
   esac
 done
 """.strip()
-# Parts that say what a pod has; those of a record come again and again.
+# Parts that say what a pod has; of a record those that change with each look, and those that are read once: a port has
+# hundreds of GIDs.
 FACTS = ("status", "limits", "files", "verbs", "ports", "gids", "links", "routes", "routes6", "tries", "addresses6")
-SAMPLE = ("files", "verbs", "gids", "tries", "addresses6", "routes", "counters", "environment")
+SAMPLE = ("files", "verbs", "counters", "environment")
+PLACES = ("gids", "tries", "addresses6", "routes")
 IPC_LOCK = 14  # the capability's bit
 GATEWAY_FLAG = 2  # of a route
 NO_ROUTE = 0x0200  # a route that refuses

@@ -20,10 +20,11 @@ from .explain import is_rdma
 from .pod_facts import TRIED, device_amounts, host_network_pods
 from .record import JobRecord, Rank, verdict
 
-EXEC_SECONDS = 10
+EXEC_SECONDS = 20
+PLACES_SECONDS = 60
 INTERVAL = 2.0  # seconds between two looks into a pod
 FOR_EACH = 0.1  # and more, of a job with many pods
-REST = 10  # times as long as a look took: the job needs its processors, and a look goes on when nobody waits for it
+REST = 5  # times as long as a look took: the job needs its processors, and a look goes on when nobody waits for it
 AT_ONCE = 8
 COUNTERS = ("counters",)
 Place = t.Tuple[str, str]  # path of a pod, and a container of it
@@ -46,6 +47,7 @@ class Recorder:
         self.begun: t.Dict[str, float] = {}  # when a pod was looked at first
         self.asked: t.Dict[str, float] = {}
         self.took: t.Dict[str, float] = {}  # seconds of the last look
+        self.places: t.Dict[str, look.Inside] = {}  # GIDs, addresses and routes, which stay
         self.busy: t.Dict[str, Future[None]] = {}
         self.running: t.List[Object] = []
         self.tellers: t.Dict[str, t.Optional[Place]] = {}  # by node: a pod that shows the counters of its devices
@@ -68,11 +70,21 @@ class Recorder:
 
     def look_into(self, pod: Object) -> None:
         """One look. A pod that ends meanwhile keeps what was seen before."""
+        uid = pod["metadata"]["uid"]
+        place = (f"/api/v1/namespaces/{self.namespace}/pods/{pod['metadata']['name']}", container_of(pod))
+        inside = self.inside(place, look.SAMPLE, EXEC_SECONDS)
+        self.keep(pod, self.with_places(inside, uid))
+        known = self.places.get(uid)
+        if not inside.error and (known is None or known.error):
+            self.places[uid] = self.inside(place, look.PLACES, PLACES_SECONDS)
+        self.took[uid] = self.clock() - self.asked[uid]
+
+    def inside(self, place: Place, parts: t.Sequence[str], seconds: float) -> look.Inside:
+        return look.read(*run_in_pod(self.cluster, *place, look.argv(parts), seconds))
+
+    def keep(self, pod: Object, inside: look.Inside) -> None:
         uid, node = pod["metadata"]["uid"], pod["spec"].get("nodeName", "")
-        path = f"/api/v1/namespaces/{self.namespace}/pods/{pod['metadata']['name']}"
-        inside = look.read(*run_in_pod(self.cluster, path, container_of(pod), look.argv(look.SAMPLE), EXEC_SECONDS))
         seen, before = self.clock(), self.ranks.get(uid)
-        self.took[uid] = seen - self.asked[uid]
         if inside.error and before and not before.last.error:
             return
         if inside.held and not any(port and device in inside.held for device, port, _name in inside.counters):
@@ -86,6 +98,12 @@ class Recorder:
         variables = {**before.last.environment, **inside.environment}
         last = dataclasses.replace(inside, environment=variables)
         self.ranks[uid] = dataclasses.replace(before, last=last, looks=before.looks + 1, seconds=seen - self.begun[uid])
+
+    def with_places(self, inside: look.Inside, uid: str) -> look.Inside:
+        places = self.places.get(uid)
+        if places is None:
+            return inside
+        return dataclasses.replace(inside, gids=places.gids, addresses=places.addresses, routes=places.routes)
 
     def node_counters(self, node: str) -> t.Dict[t.Any, int]:
         """Those of RDMA devices that pods share: only the host's own network namespace shows them."""
@@ -104,7 +122,7 @@ class Recorder:
         return self.counters_at(place_of_node) if place_of_node else {}
 
     def counters_at(self, place: Place) -> t.Dict[t.Any, int]:
-        seen = look.read(*run_in_pod(self.cluster, *place, look.argv(COUNTERS), EXEC_SECONDS))
+        seen = self.inside(place, COUNTERS, EXEC_SECONDS)
         return {counter: value for counter, value in seen.counters.items() if counter[1]}
 
     def finish(self, job: Object, path: str) -> t.Dict[str, t.Any]:
@@ -118,7 +136,10 @@ class Recorder:
             if known and not self.ranks:
                 found = JobRecord("earlier", known)
             else:
-                found = verdict(sorted(self.ranks.values(), key=lambda rank: rank.pod))
+                ranks = (
+                    dataclasses.replace(rank, last=self.with_places(rank.last, uid)) for uid, rank in self.ranks.items()
+                )
+                found = verdict(sorted(ranks, key=lambda rank: rank.pod))
                 found = self.annotated(found, path)
             self.record = dataclasses.asdict(found)
         return self.record
