@@ -44,6 +44,9 @@ PROFILES = (
 TYPES = tuple(dict.fromkeys(profile.type for profile in PROFILES))
 SHARED = frozenset(profile.type for profile in PROFILES if profile.shared)
 LAYERS = {kind: tuple(profile.link_layer for profile in PROFILES if profile.type == kind) for kind in TYPES}
+INFINIBAND_ONLY = {each.cni for each in PROFILES if each.link_layer == INFINIBAND} - {
+    each.cni for each in PROFILES if each.link_layer == ETHERNET
+}
 BY_CNI = {profile.cni: profile for profile in PROFILES}
 BY_KIND = {profile.kind: profile for profile in PROFILES}
 

@@ -19,10 +19,12 @@ from .._common.text import shorten_list
 from .._kube.multus import INSTALL, RESOURCE, Name, networks_of
 from .._kube.query import Object, query, quoted
 from .._model.plan import NotProved, Plan, PlannedHost, PlannedLink, PlannedNetwork, PlannedSubnet
+from .._model.profiles import INFINIBAND, INFINIBAND_ONLY
 from .._model.stacks import OWN_DEVICES, OWN_IPAM, STACKS
 from .derived_addresses import Given, LeftOutError, Pools, addresses_of
 
-CNIS = {"macvlan": "bridge", "ipvlan": "l2", "sriov": "", "host-device": ""}  # with the mode that they have by default
+# With the mode that they have by default.
+CNIS = {"macvlan": "bridge", "ipvlan": "l2", "sriov": "", "host-device": "", "ipoib": "", "ib-sriov": ""}
 MADE_BY = {stack.network: name for name, stack in STACKS.items()}
 CONTROL_PLANES = ("node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master")  # keys of taints
 NO_MASTER = "(default route)"  # the NIC that CNI plugins take where no other is named
@@ -255,6 +257,8 @@ def derive_network(attachment: Object, seen: ClusterObjects, known: t.Sequence[R
         network["made_by"] = ""  # pods have no routes of their own on each rail then
     if cni != "macvlan":
         network["cni"] = cni
+    if cni in INFINIBAND_ONLY:
+        network["link_layer"] = INFINIBAND
     notes = [*addresses.notes]
     if doubt:
         notes.append((doubt, "Name the NIC in ifNames of the device plugin's selectors."))

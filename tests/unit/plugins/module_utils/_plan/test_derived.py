@@ -178,7 +178,7 @@ POOLS = Pools(
         (nad("net", {"type": "whereabouts", "range": "10.6.0.0/33"}), {}, "whereabouts is wrong", True),
         (nad("net", {**WHEREABOUTS, "exclude": ["10.6.0.0/24"]}), {}, "no address for a pod", True),
         (nad("net", HOST_LOCAL, type="bridge"), {}, "CNI plugin is bridge", False),
-        (nad("net", HOST_LOCAL, type="ib-sriov"), {}, "CNI plugin is ib-sriov", False),
+        (nad("net", HOST_LOCAL, type="bridge"), {}, "CNI plugin is bridge", False),
         (nad("net", HOST_LOCAL, linkInContainer=True), {}, "interface of the pod", False),
         ({"metadata": {"name": "net", "namespace": "default"}}, {}, "a file on the nodes", False),
         ({"metadata": {"name": "net", "namespace": "default"}, "spec": {"config": "{"}}, {}, "not to be read", True),
@@ -273,6 +273,18 @@ def test_resources_and_their_nodes(
     assert all(list(host["links"]) == ["net"] for host in plan["hosts"].values())
     assert note in "".join(each["why"] for each in plan["not_proved"])
     assert len(plan["not_proved"]) == bool(note)
+
+
+@pytest.mark.parametrize(
+    ("cni", "layer"),
+    [("macvlan", None), ("ipoib", "InfiniBand"), ("ib-sriov", "InfiniBand"), ("sriov", None), ("host-device", None)],
+)
+def test_link_layers(cni: str, layer: t.Optional[str]) -> None:
+    """A host-device may be of either: its pods show which."""
+    attachment = annotated(nad("net", WHEREABOUTS, type=cni), "nvidia.com/vfs")
+    known = policy("SriovNetworkNodePolicy", resourceName="vfs", isRdma=True)
+    (network,) = derive_plan(cluster(attachment, nodes=RDMA_NODES, policies=[known]))["networks"]
+    assert (network.get("cni", "macvlan"), network.get("link_layer")) == (cni, layer)
 
 
 @pytest.mark.parametrize(
