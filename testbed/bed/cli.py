@@ -23,6 +23,7 @@ def _parser() -> argparse.ArgumentParser:
         "inventory": "print the path of the inventory",
         "bin": "print the directory of the built programs",
         "docker": "build packages of Docker Engine, and print their directory",
+        "sriov-operator": "build the SR-IOV operator, and print the directory in which it runs",
         "prune": "drop what no checkout state and no running testbed uses",
     }
     for name, text in simple.items():
@@ -71,6 +72,11 @@ def _build(arguments: argparse.Namespace) -> None:
 def _docker(_: argparse.Namespace) -> None:
     with lock("store", shared=True):
         print(docker.directory())
+
+
+def _sriov_operator(_: argparse.Namespace) -> None:
+    with lock("store", shared=True):
+        print(programs.sriov_operator())
 
 
 def _start(arguments: argparse.Namespace) -> None:
@@ -124,6 +130,7 @@ COMMANDS: dict[str, Callable[[argparse.Namespace], int | None]] = {
     "build": _build,
     "bin": _build,
     "docker": _docker,
+    "sriov-operator": _sriov_operator,
     "up": _start,
     "reset": _start,
     "control-planes": _start,

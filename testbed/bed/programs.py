@@ -39,6 +39,8 @@ NEXT = "kubernetes-next"
 KUBERNETES_NEXT = version(NEXT, "k8s.io/kubernetes")
 # Docker Engine, for one long test. It is built on demand, too.
 DOCKER = "docker"
+# The SR-IOV operator, for an integration test. It reads its manifests, which are in its module, when it runs.
+SRIOV = "sriov-network-operator"
 DOCKER_VERSION = version(DOCKER, "github.com/docker/docker").partition("+")[0]
 CONTAINERD = version("containerd", "github.com/containerd/containerd/v2")
 CNI = version("cni", "github.com/containernetworking/plugins")
@@ -172,6 +174,17 @@ def calico_files() -> Path:
             raise ProblemError(f"testbed/programs/calico/go.mod pins another Calico than {CALICO}: change both")
 
     return stored("calico-files", digest(PROGRAMS / "calico/go.mod", CALICO_FILES, CALICO), make)
+
+
+def sriov_operator() -> Path:
+    """The directory in which the SR-IOV operator runs: its program, its manifests and its definitions."""
+
+    def make(target: Path) -> None:
+        wanted = ("bindata/manifests", "config/crd/bases")
+        _copy_of_module(SRIOV, "github.com/k8snetworkplumbingwg/sriov-network-operator", wanted, target)
+        (target / SRIOV).hardlink_to(group(SRIOV) / SRIOV)
+
+    return stored("sriov-operator", digest(_group_key(SRIOV)), make)
 
 
 def whereabouts_files() -> Path:

@@ -36,9 +36,12 @@ class ModuleFailedError(Exception):
 def programs() -> Path:
     """Where the testbed's programs are. CI has them built before; elsewhere the tests can be skipped."""
     given = os.environ.get("IPU_FABRIC_BIN")
-    if given:
-        return Path(given)
-    found = subprocess.run([ROOT / "testbed" / "testbed", "bin"], capture_output=True, text=True, check=False)
+    return Path(given) if given else built("bin")
+
+
+def built(what: str) -> Path:
+    """The directory that a command of the testbed builds, and prints."""
+    found = subprocess.run([ROOT / "testbed" / "testbed", what], capture_output=True, text=True, check=False)
     if found.returncode == 0:
         return Path(found.stdout.strip().splitlines()[-1])
     message = f"the testbed's programs can't be built: {found.stderr.strip()[-300:]}"

@@ -178,7 +178,6 @@ POOLS = Pools(
         (nad("net", {"type": "whereabouts", "range": "10.6.0.0/33"}), {}, "whereabouts is wrong", True),
         (nad("net", {**WHEREABOUTS, "exclude": ["10.6.0.0/24"]}), {}, "no address for a pod", True),
         (nad("net", HOST_LOCAL, type="bridge"), {}, "CNI plugin is bridge", False),
-        (nad("net", HOST_LOCAL, type="bridge"), {}, "CNI plugin is bridge", False),
         (nad("net", HOST_LOCAL, linkInContainer=True), {}, "interface of the pod", False),
         ({"metadata": {"name": "net", "namespace": "default"}}, {}, "a file on the nodes", False),
         ({"metadata": {"name": "net", "namespace": "default"}, "spec": {"config": "{"}}, {}, "not to be read", True),

@@ -201,6 +201,16 @@ FAULTS: t.Dict[str, Fault] = {
     "the master is InfiniBand": Fault(
         hosts={f"{LINK}/link_layer": "InfiniBand"}, probe={"pods/w1/rdma/ports/mlx5_0\\1/link_layer": "InfiniBand"}
     ),
+    "a network on InfiniBand (ipoib) selects Ethernet NICs": Fault(
+        settings={"networks": [{"name": "rdma-net", "type": "ipoib"}]}
+    ),
+    "host devices take a NIC that its host needs": Fault(
+        hosts={f"{LINK}/addresses": [{"address": "10.88.0.12", "prefix": 24}]},
+        settings={"networks": [{"name": "rdma-net", "type": "host_device"}]},
+    ),
+    "a NIC has too few VFs for the pods of a host": Fault(
+        hosts={f"{LINK}/max_vfs": 4}, settings={"networks": [{"name": "rdma-net", "type": "sriov"}]}
+    ),
     "RDMA without a network device: EFA, InfiniBand without IPoIB": Fault(
         hosts={
             f"{LINK}/rdma_netdevs": [],
