@@ -7,7 +7,7 @@ from __future__ import annotations
 import typing as t
 
 from .ipu_release import Refusal
-from .releases import NETWORK_OPERATORS, parse, show
+from .releases import NETWORK_OPERATORS, parse
 
 CHECK = "network-operator-upgrade"
 
@@ -39,7 +39,7 @@ def upgrade_refusal(installed: str, wanted: str) -> t.Optional[Refusal]:
             f"Set fabric_network_operator_version to {first} and run site, then likewise {rest}, each on a Kubernetes"
             " that it is made for."
             if rest
-            else f"Find out which release that is: {wanted} follows on {_line_before(wanted)}.",
+            else f"Find out which release that is, and whether the vendor supports its upgrade to {wanted}.",
         )
     if change == "downgrade":
         return Refusal(
@@ -49,8 +49,3 @@ def upgrade_refusal(installed: str, wanted: str) -> t.Optional[Refusal]:
             " install again.",
         )
     return None
-
-
-def _line_before(release: str) -> str:
-    lines = [line for line in NETWORK_OPERATORS if line < parse(release)[:2]]
-    return show(max(lines, default=parse(release)[:2]))
