@@ -20,7 +20,7 @@ from .explain import is_rdma
 from .pod_facts import TRIED, device_amounts, host_network_pods
 from .record import JobRecord, Rank, verdict
 
-EXEC_SECONDS = 20
+EXEC_SECONDS = 30
 PLACES_SECONDS = 60
 INTERVAL = 2.0  # seconds between two looks into a pod
 FOR_EACH = 0.1  # and more, of a job with many pods
