@@ -13,11 +13,11 @@ from ansible_collections.ipu.fabric.tests.e2e.bed import KUBECTL, Bed
 from ansible_collections.ipu.fabric.tests.e2e.rdma.conftest import Fabric
 from ansible_collections.ipu.fabric.tests.e2e.rdma.test_jobs import MPI_IMAGE, RDMA_IMAGE
 
-# Rank 0 sends for half a minute, so that it is looked at again and again under emulation too.
+# Rank 0 sends for minutes, so that it is looked at again and again: under emulation a look takes half a minute.
 PROGRAM = """
 import time
 from mpi4py import MPI
-ranks, block, end = MPI.COMM_WORLD, bytearray(1 << 18), time.monotonic() + 30
+ranks, block, end = MPI.COMM_WORLD, bytearray(1 << 18), time.monotonic() + 150
 goes_on = True
 while goes_on:
     ranks.Send(block, dest=1) if ranks.Get_rank() == 0 else ranks.Recv(block, source=0)
