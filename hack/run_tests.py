@@ -56,7 +56,7 @@ QUICK = [f"tests/e2e/quick/test_{name}.py" for name in ("drift", "finished", "su
 MOVED = [f"tests/e2e/lifecycle/test_{name}.py" for name in ("cluster_reset", "kubernetes_upgrade")]
 SUITES = [
     *(spare(f"unit-{path.name}", f"hack/pytest.sh 3.11 {{junit}} {path}", "unit") for path in PLAYS),
-    Suite("testbed", "testbed/testbed build", "cluster", minutes=60),
+    Suite("testbed", "testbed/testbed build && testbed/testbed sriov-operator", "cluster", minutes=60),
     Suite("calico", "testbed/testbed build --calico", "cluster", minutes=60),
     # What the long suites would build on their way: a compiler beside them makes them miss their deadlines.
     Suite("testbed-long", "testbed/testbed build --next-kubernetes && testbed/testbed docker", "long", minutes=60),
