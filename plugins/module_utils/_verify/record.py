@@ -172,11 +172,10 @@ class Cause(t.NamedTuple):
 
 
 def causes(ranks: t.Sequence[Rank]) -> t.Tuple[str, str]:
-    """Why data did not go over RDMA, and what to do: of the first pod that shows a cause."""
-    for rank in ranks:
-        found = list(causes_of(rank.last))
-        if found:
-            return "; ".join(cause.why for cause in found[:2]), found[0].step
+    """Why data did not go over RDMA, and what to do: of the pod that shows most. Of a busy one little may be seen."""
+    found = max((list(causes_of(rank.last)) for rank in ranks), key=len, default=[])
+    if found:
+        return "; ".join(cause.why for cause in found[:2]), found[0].step
     return "no variable of NCCL, UCX or MPI says why", (
         f"Explain a pod of it while it runs (ipu.fabric.explain, {ranks[0].pod}), and run it with NCCL_DEBUG=INFO or"
         " UCX_LOG_LEVEL=info."

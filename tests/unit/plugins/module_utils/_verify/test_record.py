@@ -72,6 +72,15 @@ CASES: t.Dict[str, t.Tuple[t.Sequence[Rank], str, str, str]] = {
         "moved 41 GB over RDMA on mlx5_0",
         "",
     ),
+    "a busy pod that shows no variables, and another one that does": (
+        [
+            rank(net("eth0", 39 * GB), inside=NO_RDMA),
+            *tcp({"NCCL_IB_DISABLE": "1", "UCX_TLS": "tcp,self"}, NO_RDMA),
+        ],
+        "tcp",
+        "moved 39 GB over TCP on eth0: NCCL_IB_DISABLE is 1; UCX_TLS is tcp,self",
+        "Take NCCL_IB_DISABLE out",
+    ),
     "two pods that share a NIC count it once": (
         [rank(sent("mlx5_0", 20 * GB)), rank(sent("mlx5_0", 21 * GB), "a-1")],
         "rdma",
