@@ -535,7 +535,8 @@ def _check_range(
     fit = operators_for(kubernetes, settings.ipam) or operators_for(kubernetes, "auto")
     steps = [f"set fabric_network_operator_version to {release}" for release in fit[:1]]
     if not settings.manage_kubernetes:
-        steps.append(f"take the cluster to Kubernetes {show(nearest)} with what manages it")
+        if kubernetes < low:  # a cluster has no way back
+            steps.append(f"take the cluster to Kubernetes {show(nearest)} with what manages it")
     elif KUBERNETES[0] <= nearest <= KUBERNETES[1]:
         steps.append(f"set fabric_kubernetes_version to a release of {show(nearest)}{such_as(nearest, offered)}")
     step = ", or ".join(steps) or "nothing does it: the vendor has no release for this Kubernetes"
@@ -549,9 +550,9 @@ def _check_range(
 
 
 def _choose_ipam(settings: Settings, line: Version, kubernetes: Version, findings: Findings) -> str:
-    ipam = settings.ipam
+    ipam, usual = settings.ipam, "whereabouts" if features(line)["whereabouts"] else "nv-ipam"
     if ipam == "auto":
-        return "whereabouts" if features(line)["whereabouts"] else "nv-ipam"
+        return usual
     if ipam not in ("nv-ipam", "whereabouts"):
         findings.error(
             "ipam",
@@ -560,7 +561,8 @@ def _choose_ipam(settings: Settings, line: Version, kubernetes: Version, finding
             f"fabric_ipam is '{ipam}'",
             "Set fabric_ipam to auto, nv-ipam or whereabouts.",
         )
-    elif not _supports_ipam(line, ipam):
+        return usual
+    if not _supports_ipam(line, ipam):
         fit = operators_for(kubernetes, ipam)
         instead = f", or fabric_network_operator_version to {fit[0]}" if fit else ""
         findings.error(

@@ -181,7 +181,7 @@ def _state_of(each: Support) -> str:
     if each["until"]:
         return f"{'until' if each['state'] == SUPPORTED else 'ended'} {each['until']}"
     if each["state"] in (DEPRECATED, ENDED):
-        return f"{each['state']} since {show(max(MAKERS[each['component']].lines))}"
+        return f"{each['state']} ({show(max(MAKERS[each['component']].lines))} is out)"
     return each["state"]
 
 

@@ -168,8 +168,9 @@ def _check_pod_network(settings: Settings, running: Running, findings: Findings)
         "The cluster has another pod network than the plan: pods of two pod networks don't reach each other.",
         f"fabric_cni is {settings.cni}; {running.host} has {listed}",
         (f"Set fabric_cni to {kept}, the installed one." if kept else "Set fabric_cni to none to leave it as it is.")
-        + " No role replaces a pod network. If the cluster can be lost, remove it, and site builds a new"
-        " one: ipu.fabric.reset with -e fabric_reset=cluster.",
+        + " If something else manages this cluster, set fabric_manage_kubernetes to false. No role replaces a pod"
+        " network. If the cluster can be lost, remove it, and site builds a new one: ipu.fabric.reset with -e"
+        " fabric_reset=cluster.",
     )
 
 
@@ -338,8 +339,8 @@ def check_own_kubeconfig(settings: Settings, findings: Findings) -> None:
             [],
             "The cluster is managed elsewhere, and its API does not answer this controller.",
             f"no answer from {server} with {path}",
-            "Check that the controller reaches this server, and that the token or certificate in the kubeconfig has not"
-            " expired.",
+            "Check that this is the address of the API, that the controller reaches it, and that the token or"
+            " certificate in the kubeconfig has not expired.",
         )
 
 
