@@ -10,7 +10,6 @@ import os
 import subprocess
 import time
 import typing as t
-from pathlib import Path
 
 import pytest
 from ansible_collections.ipu.fabric.plugins.module_utils._component.network_operator import sriov_policy, with_vfs
@@ -60,7 +59,7 @@ def named(api_version: str, kind: str, name: str, **more: t.Any) -> t.Dict[str, 
 
 
 @pytest.fixture(scope="module")
-def operator(api: ApiServer, tmp_path_factory: pytest.TempPathFactory) -> t.Iterator[Path]:
+def operator(api: ApiServer, tmp_path_factory: pytest.TempPathFactory) -> t.Iterator[None]:
     """It runs with its definitions and its configuration, and with a node on which the network operator has a label."""
     home, log = built("sriov-operator"), tmp_path_factory.mktemp("sriov") / "log"
     run = Modules(api.kubeconfig)
@@ -70,8 +69,9 @@ def operator(api: ApiServer, tmp_path_factory: pytest.TempPathFactory) -> t.Iter
     node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": NODE, "labels": labels}}
     selector = {"configDaemonNodeSelector": {"kubernetes.io/os": "linux"}, "enableInjector": False}
     config = named(SRIOV, "SriovOperatorConfig", "default", spec={**selector, "enableOperatorWebhook": False})
+    nics = named("v1", "ConfigMap", "supported-nic-ids", data={"Nvidia_mlx5_ConnectX-6_Dx": "15b3 101d 101e"})
     run("kube_apply", objects=[namespace, node])
-    run("kube_apply", objects=[config])
+    run("kube_apply", objects=[config, nics])
     environment = {
         **os.environ, "KUBECONFIG": str(api.kubeconfig), "NAMESPACE": HOME, "CLUSTER_TYPE": "kubernetes",
         "RESOURCE_PREFIX": "nvidia.com", "DEV_MODE": "FALSE",
@@ -81,9 +81,14 @@ def operator(api: ApiServer, tmp_path_factory: pytest.TempPathFactory) -> t.Iter
         program = subprocess.Popen(
             [home / "sriov-network-operator", *ports], cwd=home, env=environment, stdout=output, stderr=output
         )
+
+    def knows_the_node() -> bool:
+        assert program.poll() is None, log.read_text()[-2000:]
+        return api.kubectl("-n", HOME, "get", "sriovnetworknodestate", NODE, check=False).returncode == 0
+
     try:
-        until(lambda: api.kubectl("-n", HOME, "get", "sriovnetworknodestate", NODE, check=False).returncode == 0)
-        yield log
+        until(knows_the_node)
+        yield
     finally:
         program.terminate()
         program.wait(20)
@@ -97,7 +102,8 @@ def says(api: ApiServer, **status: t.Any) -> None:
     api.kubectl(*place, "--type=merge", "-p", patch)
 
 
-def test_policies_become_vfs_and_a_resource(api: ApiServer, run: Modules, operator: Path) -> None:
+@pytest.mark.usefixtures("operator")
+def test_policies_become_vfs_and_a_resource(api: ApiServer, run: Modules) -> None:
     says(api)
     settings = defaults("network_operator", namespace=HOME)
     assert run("kube_apply", objects=[sriov_policy(settings, policy) for policy in POLICIES])["changed"]
@@ -117,7 +123,7 @@ def test_policies_become_vfs_and_a_resource(api: ApiServer, run: Modules, operat
         return {each["resourceName"]: each["selectors"] for each in json.loads(data[NODE])["resourceList"] or ()}
 
     until(lambda: set(plugin()) == {"sriov_a", "sriov_b"})
-    assert plugin()["sriov_a"]["isRdma"]
+    assert plugin()["sriov_a"]["IsRdma"]
     state = with_vfs(NODE, HOME)
     says(api, syncStatus="InProgress")
     assert run("kube_wait", objects=[state], timeout=1, check=True)["pending"]
@@ -126,7 +132,8 @@ def test_policies_become_vfs_and_a_resource(api: ApiServer, run: Modules, operat
     assert not run("kube_apply", objects=[sriov_policy(settings, policy) for policy in POLICIES])["changed"]
 
 
-def test_networks_become_attachments(api: ApiServer, run: Modules, operator: Path) -> None:
+@pytest.mark.usefixtures("operator")
+def test_networks_become_attachments(api: ApiServer, run: Modules) -> None:
     made = [network_object(network, HOME) for network in NETWORKS]
     assert run("kube_apply", objects=made)["changed"]
 
