@@ -68,16 +68,16 @@ def kubernetes_images(bin_dir: Path) -> list[Image]:
     return images
 
 
-def next_images(next_dir: Path, bin_dir: Path) -> list[Image]:
-    """What the next release's kubeadm asks for. etcd and CoreDNS are those of the testbed's, by other tags."""
-    release = f"v{programs.KUBERNETES_NEXT}"
-    wanted = output(next_dir / "kubeadm", "config", "images", "list", "--kubernetes-version", release)
+def previous_images(previous_dir: Path, bin_dir: Path) -> list[Image]:
+    """What the previous release's kubeadm asks for. etcd and CoreDNS are those of the newer one, by other tags."""
+    release = f"v{programs.KUBERNETES_PREVIOUS}"
+    wanted = output(previous_dir / "kubeadm", "config", "images", "list", "--kubernetes-version", release)
     others = {image.repository: image for image in kubernetes_images(bin_dir)}
     images = []
     for reference in wanted.split():
         other = others[Image(reference, {}).repository]
         files = {
-            place: next_dir / path.name if (next_dir / path.name).exists() else path
+            place: previous_dir / path.name if (previous_dir / path.name).exists() else path
             for place, path in other.files.items()
         }
         images.append(Image(reference, files, other.entrypoint, other.base))

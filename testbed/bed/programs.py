@@ -34,9 +34,9 @@ def version(group: str, module: str) -> str:
 
 
 KUBERNETES = version(CLUSTER, "k8s.io/kubernetes")
-# The release after it, for upgrades. It is built on demand.
-NEXT = "kubernetes-next"
-KUBERNETES_NEXT = version(NEXT, "k8s.io/kubernetes")
+# The release before it, for upgrades. It is built on demand.
+PREVIOUS = "kubernetes-previous"
+KUBERNETES_PREVIOUS = version(PREVIOUS, "k8s.io/kubernetes")
 # Docker Engine, for one long test. It is built on demand, too.
 DOCKER = "docker"
 # The SR-IOV operator, for an integration test. It reads its manifests, which are in its module, when it runs.
@@ -84,7 +84,7 @@ def _link_flags(group: str) -> str:
             "helm.sh/helm/v3/internal/version.version": f"v{HELM}",
         },
         "containerd": {"github.com/containerd/containerd/v2/version.Version": f"v{CONTAINERD}"},
-        NEXT: _kubernetes_stamps(KUBERNETES_NEXT),
+        PREVIOUS: _kubernetes_stamps(KUBERNETES_PREVIOUS),
         DOCKER: {
             "github.com/docker/docker/dockerversion.Version": DOCKER_VERSION,
             "github.com/docker/cli/cli/version.Version": DOCKER_VERSION,
