@@ -17,6 +17,7 @@ from .._kube.query import Object, query, quoted
 from .._model.jobs import MOVED
 from . import look
 from .explain import is_rdma
+from .look import Inside
 from .pod_facts import TRIED, device_amounts, host_network_pods
 from .record import JobRecord, Rank, verdict
 
@@ -47,7 +48,7 @@ class Recorder:
         self.begun: t.Dict[str, float] = {}  # when a pod was looked at first
         self.asked: t.Dict[str, float] = {}
         self.took: t.Dict[str, float] = {}  # seconds of the last look
-        self.places: t.Dict[str, look.Inside] = {}  # GIDs, addresses and routes, which stay
+        self.places: t.Dict[str, Inside] = {}  # GIDs, addresses and routes, which stay
         self.busy: t.Dict[str, Future[None]] = {}
         self.running: t.List[Object] = []
         self.tellers: t.Dict[str, t.Optional[Place]] = {}  # by node: a pod that shows the counters of its devices
@@ -79,10 +80,10 @@ class Recorder:
             self.places[uid] = self.inside(place, look.PLACES, PLACES_SECONDS)
         self.took[uid] = self.clock() - self.asked[uid]
 
-    def inside(self, place: Place, parts: t.Sequence[str], seconds: float) -> look.Inside:
+    def inside(self, place: Place, parts: t.Sequence[str], seconds: float) -> Inside:
         return look.read(*run_in_pod(self.cluster, *place, look.argv(parts), seconds))
 
-    def keep(self, pod: Object, inside: look.Inside) -> None:
+    def keep(self, pod: Object, inside: Inside) -> None:
         uid, node = pod["metadata"]["uid"], pod["spec"].get("nodeName", "")
         seen, before = self.clock(), self.ranks.get(uid)
         if inside.error and before and not before.last.error:
@@ -99,7 +100,7 @@ class Recorder:
         last = dataclasses.replace(inside, environment=variables)
         self.ranks[uid] = dataclasses.replace(before, last=last, looks=before.looks + 1, seconds=seen - self.begun[uid])
 
-    def with_places(self, inside: look.Inside, uid: str) -> look.Inside:
+    def with_places(self, inside: Inside, uid: str) -> Inside:
         places = self.places.get(uid)
         if places is None:
             return inside
