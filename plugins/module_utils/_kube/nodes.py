@@ -8,6 +8,12 @@ import typing as t
 
 from .query import Object, query
 
+PRESSURE = (
+    "Free what the node is short of: with DiskPressure disk space or inodes (`df -h`, `df -i`, `crictl rmi --prune`),"
+    " with MemoryPressure memory, with PIDPressure processes (`ps -eLf | wc -l`). The kubelet takes pods again minutes"
+    " later."
+)
+
 
 def why_not_ready(node: Object) -> str:
     """The reason of a node that is not Ready in a line; empty for one that is."""

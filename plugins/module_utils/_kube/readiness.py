@@ -7,6 +7,7 @@ from __future__ import annotations
 import typing as t
 
 from .client import ApiError, Cluster, describe, message_of
+from .nodes import PRESSURE, pressures
 from .pod_logs import crash_reasons
 from .pod_problems import (
     MOUNT_EVENTS,
@@ -32,6 +33,7 @@ REVISIONS = {
     ),
     "DaemonSet": ("controllerrevisions", "revision", "controller-revision-hash"),
 }
+TAINTED = "untolerated taint"  # in the scheduler's message of a pod that finds no node
 # The network operator sets these itself, when it gets to a node.
 OPERATORS_LABELS = "network.nvidia.com/operator."
 
@@ -198,6 +200,16 @@ def mount_problems(cluster: Cluster, namespace: str, pods: t.Sequence[Object]) -
     ]
 
 
+def pressure_problems(cluster: Cluster, found: t.Sequence[Problem]) -> t.List[Problem]:
+    """What nodes are short of, where pods find none: the scheduler's message counts taints and does not name them."""
+    if not any(TAINTED in problem.text for problem in found):
+        return []
+    nodes = {node["metadata"]["name"]: pressures(node) for node in cluster.items("/api/v1/nodes")}
+    return [
+        Problem(f"node {name}: {text}", fault=True, step=PRESSURE) for name, texts in nodes.items() for text in texts
+    ]
+
+
 def stated_reason(obj: Object) -> t.Tuple[str, str]:
     """Reason and message of a custom resource: of its condition Error or Degraded while that is true, else of Ready."""
     conditions = {c["type"]: c for c in query("status.conditions", obj) or []}
@@ -299,6 +311,7 @@ class ObjectWatch:
                 newest = of_current_revision(self.cluster, workload, newest)
         reasons = network_problems(self.cluster, workload["metadata"]["namespace"], newest)
         reasons += [problem for pod in newest for problem in pod_problems(pod) or not_ready(pod)]
+        reasons += pressure_problems(self.cluster, reasons)
         reasons += crash_reasons(self.cluster, workload["metadata"]["namespace"], newest)
         return [Problem(f"{name}: {pending}"), *reasons, *self.resources.problems(newest)]
 

@@ -7,18 +7,13 @@ from __future__ import annotations
 import typing as t
 
 from .._common.text import shorten_list
+from .._kube.nodes import PRESSURE
 from .._model.checks import Check, Expect
 from .._model.plan import Plan
 from .._model.probe import ChartRelease, NodeFacts, PolicyStatus, Probe
 from .._model.stacks import STACKS, has_stack, is_derived, stack_name
 from .catalog import NOT_ASKED, result, skip, unproven
 from .pods import ipu_release, targets
-
-PRESSURE = (
-    "Free what the node is short of: with DiskPressure disk space or inodes (`df -h`, `df -i`, `crictl rmi --prune`),"
-    " with MemoryPressure memory, with PIDPressure processes (`ps -eLf | wc -l`). The kubelet takes pods again minutes"
-    " later."
-)
 
 
 def check_cluster(plan: Plan, probe: Probe, expect: Expect) -> t.Iterator[Check]:

@@ -392,6 +392,24 @@ def test_a_dead_node_does_not_hold_up_a_deployment_that_runs_elsewhere(dead, on,
 PULLING = [{"name": "kube-multus", "state": {"waiting": {"reason": "ImagePullBackOff", "message": "not found"}}}]
 OLD_POD = daemon_pod("w1", False, "a", phase="Pending", containerStatuses=PULLING)
 NEW_POD = daemon_pod("w1", False, "b", phase="Pending", containerStatuses=PULLING)
+
+
+@pytest.mark.parametrize(
+    ("message", "named"), [("2 node(s) had untolerated taint(s)", True), ("Insufficient a", False)]
+)
+def test_a_pod_finds_no_node_because_nodes_are_short_of_something(message, named):
+    """The scheduler counts taints; only the node says that its disk is full."""
+    condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": message}
+    homeless = {"metadata": {"name": "p", "labels": {}}, "spec": {}, "status": {"conditions": [condition]}}
+    cluster = NodesCluster(False, [homeless], numberAvailable=0)
+    cluster.nodes[0]["status"]["conditions"].append({"type": "DiskPressure", "status": "True", "message": "full"})
+    workload = {**deployment(updatedReplicas=1), "kind": "StatefulSet"}
+    found = readiness.ObjectWatch(cluster, {}).workload_problems(workload)
+    short = [problem for problem in found if problem.text == "node w1: DiskPressure: full"]
+    assert [problem.fault for problem in short] == [True] * named
+    assert all("df -h" in problem.step for problem in short)
+
+
 GONE = {**NEW_POD, "status": {"phase": "Failed"}}  # evicted
 
 
