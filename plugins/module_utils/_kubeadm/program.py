@@ -61,6 +61,15 @@ def to_yaml(documents: t.Sequence[Document]) -> str:
     return "\n---\n".join(json.dumps(document, indent=2, sort_keys=True) for document in documents) + "\n"
 
 
+# What runc says where it may not lower OOM scores, as in a container.
+NO_CONTAINER_STARTS = ("unable to start container process", "final child's PID from pipe")
+IN_A_CONTAINER = (
+    "If this host is itself a container, set kubernetes_containerd_restrict_oom_score_adj to true, and where its kernel"
+    " settings are read-only what https://github.com/ipu-fabric/ipu.fabric/blob/main/docs/requirements.md"
+    "#locked-memory-and-cgroups says. Otherwise:"
+)
+
+
 @contextlib.contextmanager
 def config_file(documents: t.Sequence[Document]) -> t.Iterator[str]:
     """A configuration file that only root reads, removed afterwards: it may carry a token.
@@ -113,7 +122,8 @@ class Kubeadm:
         except FabricError as error:
             found = complaints(begun)
             seen = "\n".join(filter(None, [error.seen, *(f"{unit}: {text}" for unit, text in found.items())]))
-            step = f"{next_step} journalctl {' '.join(f'-u {unit}' for unit in found or ['kubelet'])} says more."
+            cure = f"{IN_A_CONTAINER} " if any(words in seen for words in NO_CONTAINER_STARTS) else ""
+            step = f"{cure}{next_step} journalctl {' '.join(f'-u {unit}' for unit in found or ['kubelet'])} says more."
             raise FabricError(error.what, error.where, seen, step, code=error.code) from error
 
     def validate(self, config: str) -> None:

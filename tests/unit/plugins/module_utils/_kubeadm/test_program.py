@@ -78,6 +78,13 @@ esac
         ),
         (JOURNALS.replace("I1123", "E1123"), "kubelet: server.go:1] started", "containerd -u kubelet"),
         ("#!/bin/sh\nexit 1\n", "it went wrong", "kubelet"),
+        (
+            JOURNALS.replace(
+                "failed to resolve registry.k8s.io/pause:3.10: no such host", "unable to start container process"
+            ),
+            'unable to start container process"',
+            "containerd",
+        ),
     ],
 )
 def test_the_service_that_failed_says_why(monkeypatch, tmp_path, journals, seen, units):
@@ -96,3 +103,4 @@ def test_the_service_that_failed_says_why(monkeypatch, tmp_path, journals, seen,
         program.Kubeadm(Module(), lock).bootstrap("init", "kubeadm.yaml")
     assert error.value.seen.endswith(seen)
     assert error.value.next_step.endswith(f"it starts over. journalctl -u {units} says more.")
+    assert ("itself a container" in error.value.next_step) == ("unable to start" in journals)
