@@ -202,7 +202,7 @@ def _last_lines(*texts: object) -> str:
     return "\n".join(said.splitlines()[-TAIL:])
 
 
-def _ofmessage_of(text: str) -> Rows:
+def _of_message(text: str) -> Rows:
     """`What. Where: a. Seen: b. Next: c.` in its parts; any other message is the first of them."""
     found = PARTS.fullmatch(text)
     parts = found.groupdict() if found else {"what": text}
@@ -238,7 +238,7 @@ def describe(result: Result) -> Rows:
     limit = result.get("timedout")
     if isinstance(limit, dict):
         return (("what", HUNG), ("seen", f"nothing within {limit.get('period')} s"), ("next", HUNG_STEP))
-    message = _ofmessage_of(message_of(result) or "It failed, and did not say why.")
+    message = _of_message(message_of(result) or "It failed, and did not say why.")
     if "assertion" in result and len(message) == 1:
         message += (("seen", f"{text_of(result['assertion'])} is not true"),)
     if "rc" in result or "module_stderr" in result:

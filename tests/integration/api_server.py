@@ -22,6 +22,7 @@ from ansible_collections.ipu.fabric.tests.unit.fixtures.paths import ROOT
 
 MODULES = "ansible_collections.ipu.fabric.plugins.modules."
 TOKEN = "integration"
+NAD_CRD = "network-operator/26.4.1/k8s.cni.cncf.io_networkattachmentdefinitions_crd.yaml"  # below the schemas
 Result = t.Dict[str, t.Any]
 
 
@@ -48,6 +49,19 @@ def built(what: str) -> Path:
     if os.environ.get("CI"):
         pytest.fail(message)
     pytest.skip(message)
+
+
+def eventually(check: t.Callable[[], t.Any], seconds: float = 30) -> t.Any:
+    """What a check finds, as soon as it finds something; what it found last, when the time is up."""
+    deadline = time.monotonic() + seconds
+    while True:
+        try:
+            found = check()
+        except OSError:
+            found = None
+        if found or time.monotonic() > deadline:
+            return found
+        time.sleep(0.5)
 
 
 def free_port() -> int:

@@ -10,11 +10,16 @@ import pytest
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.pod_exec import Output
 from ansible_collections.ipu.fabric.plugins.module_utils._verify import pod_facts
 from ansible_collections.ipu.fabric.plugins.module_utils._verify.parsers import gid_of
-from ansible_collections.ipu.fabric.tests.integration.api_server import ApiServer, ModuleFailedError, Modules, crds
+from ansible_collections.ipu.fabric.tests.integration.api_server import (
+    NAD_CRD,
+    ApiServer,
+    ModuleFailedError,
+    Modules,
+    crds,
+)
 
 Object = t.Dict[str, t.Any]
 NAMESPACE, NODE, RESOURCE = "explained", "explain-1", "rdma/shared"
-NAD_CRD = "network-operator/26.4.1/k8s.cni.cncf.io_networkattachmentdefinitions_crd.yaml"
 RAIL = "10.5.0.131"
 PORT = "/sys/class/infiniband/mlx5_0/ports/1"
 RUNS = {"phase": "Running", "podIPs": [{"ip": "10.244.1.7"}], "podIP": "10.244.1.7"}

@@ -7,7 +7,6 @@ import json
 import os
 import shutil
 import subprocess
-import time
 import typing as t
 import urllib.parse
 import urllib.request
@@ -15,7 +14,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from ansible_collections.ipu.fabric.tests.integration.api_server import Modules, free_port
+from ansible_collections.ipu.fabric.tests.integration.api_server import Modules, eventually, free_port
 from ansible_collections.ipu.fabric.tests.unit.fixtures.certificates import server_files
 from ansible_collections.ipu.fabric.tests.unit.fixtures.components import wished
 from ansible_collections.ipu.fabric.tests.unit.fixtures.paths import ROOT
@@ -269,18 +268,6 @@ def exporter(tmp_path: Path) -> t.Iterator[str]:
 def ask(address: str, path: str, **query: str) -> t.Any:
     with urllib.request.urlopen(f"http://{address}/api/v1/{path}?{urllib.parse.urlencode(query)}", timeout=5) as answer:
         return json.load(answer)["data"]
-
-
-def eventually(check: t.Callable[[], t.Any], seconds: float = 30) -> t.Any:
-    deadline = time.monotonic() + seconds
-    while True:
-        try:
-            found = check()
-        except OSError:
-            found = None
-        if found or time.monotonic() > deadline:
-            return found
-        time.sleep(0.5)
 
 
 @pytest.mark.parametrize(("token", "up"), [(TOKEN, "1"), ("stranger", "0")])

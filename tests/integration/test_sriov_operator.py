@@ -8,14 +8,22 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import time
 import typing as t
+from pathlib import Path
 
 import pytest
 from ansible_collections.ipu.fabric.plugins.module_utils._component.network_operator import sriov_policy, with_vfs
 from ansible_collections.ipu.fabric.plugins.module_utils._model.profiles import SRIOV
 from ansible_collections.ipu.fabric.plugins.module_utils._network.macvlan_objects import network_object
-from ansible_collections.ipu.fabric.tests.integration.api_server import ApiServer, Modules, built, crds, free_port
+from ansible_collections.ipu.fabric.tests.integration.api_server import (
+    NAD_CRD,
+    ApiServer,
+    Modules,
+    built,
+    crds,
+    eventually,
+    free_port,
+)
 from ansible_collections.ipu.fabric.tests.unit.fixtures.components import defaults
 
 HOME = "sriov-test"  # the operator's namespace
@@ -32,26 +40,6 @@ NETWORKS = [
     {**NETWORK, "name": "sriov-rail", "cni": "sriov", "resource": "nvidia.com/sriov_a"},
     {**NETWORK, "name": "sriov-ib-rail", "cni": "ib-sriov", "resource": "nvidia.com/sriov_b"},
 ]
-NAD = {
-    "apiVersion": "apiextensions.k8s.io/v1",
-    "kind": "CustomResourceDefinition",
-    "metadata": {"name": "network-attachment-definitions.k8s.cni.cncf.io"},
-    "spec": {
-        "group": "k8s.cni.cncf.io",
-        "scope": "Namespaced",
-        "names": {"plural": "network-attachment-definitions", "kind": "NetworkAttachmentDefinition",
-                  "singular": "network-attachment-definition"},
-        "versions": [{"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": {
-            "type": "object", "x-kubernetes-preserve-unknown-fields": True}}}],
-    },
-}  # fmt: skip
-
-
-def until(seen: t.Callable[[], t.Any], seconds: int = 60) -> None:
-    deadline = time.monotonic() + seconds
-    while not seen():
-        assert time.monotonic() < deadline, f"not within {seconds} s"
-        time.sleep(0.5)
 
 
 def named(api_version: str, kind: str, name: str, **more: t.Any) -> t.Dict[str, t.Any]:
@@ -59,11 +47,12 @@ def named(api_version: str, kind: str, name: str, **more: t.Any) -> t.Dict[str, 
 
 
 @pytest.fixture(scope="module")
-def operator(api: ApiServer, tmp_path_factory: pytest.TempPathFactory) -> t.Iterator[None]:
+def operator(api: ApiServer, schemas: Path, tmp_path_factory: pytest.TempPathFactory) -> t.Iterator[None]:
     """It runs with its definitions and its configuration, and with a node on which the network operator has a label."""
     home, log = built("sriov-operator"), tmp_path_factory.mktemp("sriov") / "log"
     run = Modules(api.kubeconfig)
-    run("kube_apply", objects=[*crds(*sorted((home / "config/crd/bases").glob("*.yaml"))), NAD], validation="Warn")
+    definitions = crds(*sorted((home / "config/crd/bases").glob("*.yaml")), schemas / NAD_CRD)
+    run("kube_apply", objects=definitions, validation="Warn")
     namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": HOME}}
     labels = {"kubernetes.io/os": "linux", "feature.node.kubernetes.io/pci-15b3.present": "true"}
     node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": NODE, "labels": labels}}
@@ -87,7 +76,7 @@ def operator(api: ApiServer, tmp_path_factory: pytest.TempPathFactory) -> t.Iter
         return api.kubectl("-n", HOME, "get", "sriovnetworknodestate", NODE, check=False).returncode == 0
 
     try:
-        until(knows_the_node)
+        assert eventually(knows_the_node, 60)
         yield
     finally:
         program.terminate()
@@ -112,7 +101,7 @@ def test_policies_become_vfs_and_a_resource(api: ApiServer, run: Modules) -> Non
         spec = api.get("-n", HOME, "sriovnetworknodestate", NODE)["spec"]
         return {each["pciAddress"]: each for each in spec.get("interfaces", [])}
 
-    until(lambda: len(wanted()) == len(POLICIES))
+    assert eventually(lambda: len(wanted()) == len(POLICIES), 60)
     one, other = (wanted()[policy["pci"][0]] for policy in POLICIES)
     assert (one["numVfs"], one["mtu"], one["linkType"]) == (8, 9000, "eth")
     assert (other["numVfs"], other["linkType"]) == (4, "ib")
@@ -122,7 +111,7 @@ def test_policies_become_vfs_and_a_resource(api: ApiServer, run: Modules) -> Non
         data = api.get("-n", HOME, "configmap", "device-plugin-config")["data"]
         return {each["resourceName"]: each["selectors"] for each in json.loads(data[NODE])["resourceList"] or ()}
 
-    until(lambda: set(plugin()) == {"sriov_a", "sriov_b"})
+    assert eventually(lambda: set(plugin()) == {"sriov_a", "sriov_b"}, 60)
     assert plugin()["sriov_a"]["IsRdma"]
     state = with_vfs(NODE, HOME)
     says(api, syncStatus="InProgress")
@@ -142,7 +131,7 @@ def test_networks_become_attachments(api: ApiServer, run: Modules) -> None:
         ours = {network["name"] for network in NETWORKS}
         return {each["metadata"]["name"]: each for each in found if each["metadata"]["name"] in ours}
 
-    until(lambda: len(attachments()) == len(NETWORKS))
+    assert eventually(lambda: len(attachments()) == len(NETWORKS), 60)
     for network in NETWORKS:
         nad = attachments()[network["name"]]
         assert nad["metadata"]["annotations"]["k8s.v1.cni.cncf.io/resourceName"] == network["resource"]
@@ -150,4 +139,4 @@ def test_networks_become_attachments(api: ApiServer, run: Modules) -> None:
         assert (config["type"], config["ipam"]) == (network["cni"], network["ipam"])
     assert not run("kube_apply", objects=made)["changed"]
     run("kube_apply", objects=made, state="absent")
-    until(lambda: not attachments())
+    assert eventually(lambda: not attachments(), 60)
