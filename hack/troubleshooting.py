@@ -49,8 +49,8 @@ STEPS = {
     "cni-tokens": "Run `ipu.fabric.site`, which starts multus again: [tokens](hardening.md#tokens-of-cni-plugins).",
     "control-plane-count": "Use 1, 3 or 5 control planes.",
     "cpus": "Give the host more processors, or set `fabric_host_sizes`.",
-    "disk": "Free disk below `/var/lib`, or set `fabric_host_sizes`."
-    " Mount a local ext4 or XFS at `/var/lib/containerd`.",
+    "disk": "Free disk below `/var/lib`, or set `fabric_host_sizes`. A kubelet evicts pods when less than 15% is free"
+    " (`DiskPressure`): `kubernetes_kubelet_config: {evictionHard: ...}` changes that. Mount a local ext4 or XFS at `/var/lib/containerd`.",
     "distribution": "Install Debian 12 or 13, or Ubuntu 22.04 or 24.04.",
     "dns": "Add the names to DNS or `/etc/hosts`, or correct `/etc/resolv.conf`.",
     "endpoint": "Before the first run set `fabric_control_plane_vip` or `fabric_control_plane_endpoint` (`host:port`).",

@@ -333,6 +333,12 @@ options:
       - Roles are V(control_plane), V(worker), V(ipu) and V(gpu), each with any of V(cpus), V(memory_gb) and V(disk_gb).
     type: dict
     default: {}
+  eviction:
+    description:
+      - C(evictionHard) of the kubelets' configuration, where the site sets it.
+      - A host that has less free disk than its kubelet keeps is an error, before it is a node.
+    type: dict
+    default: {}
   pods_per_node:
     description: Pods with a fabric address on each host, at most.
     type: int

@@ -201,6 +201,9 @@ host:
     disk_mb:
       description: Free space in MiB of each of O(paths).
       type: dict
+    disk_total_mb:
+      description: Size in MiB of the file system of each of O(paths).
+      type: dict
     swap:
       description: Swap devices and files in use.
       type: list

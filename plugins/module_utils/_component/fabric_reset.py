@@ -84,7 +84,7 @@ def decide(settings: Settings, seen: Seen) -> FabricReset:
             f" Seen: fabric_reset is {seen.request or 'empty'}. Next: "
             f"{'stop the pods and jobs of the table above, then ' if users else ''}run it again with -e"
             " fabric_reset=fabric, which removes the fabric and leaves Kubernetes"
-            f"{'; -e fabric_reset=cluster removes both' if seen.removes_cluster else ''}."
+            f"{'; -e fabric_reset=cluster shows how to remove both' if seen.removes_cluster else ''}."
         )
     return {
         "bare": is_without_cluster(seen.hosts),

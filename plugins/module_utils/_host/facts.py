@@ -193,9 +193,10 @@ def module_available(root: str, release: str, name: str) -> t.Optional[bool]:
     return any(pattern.search(read_text(os.path.join(folder, file))) for file in ("modules.dep", "modules.builtin"))
 
 
-def free_mb(root: str, path: str) -> int:
-    """Free space for `path`, or for the nearest existing folder above it."""
-    return shutil.disk_usage(nearest_folder(os.path.join(root, path.lstrip("/")))).free // 2**20
+def disk_usage_mb(root: str, path: str) -> t.Tuple[int, int]:
+    """Free and total space in MiB of the file system of `path`, or of the nearest existing folder above it."""
+    usage = shutil.disk_usage(nearest_folder(os.path.join(root, path.lstrip("/"))))
+    return usage.free // 2**20, usage.total // 2**20
 
 
 def nearest_folder(path: str) -> str:
@@ -332,6 +333,7 @@ def read_host(questions: Questions, root: str = "/") -> HostFacts:
     kernel = platform.release()
     runtime = node_runtime(root)
     kubernetes = read_kubernetes(root, runtime == DOCKER)
+    disks = {path: disk_usage_mb(root, path) for path in questions.paths}
     return {
         "hostname": socket.gethostname(),
         "machine_id": read_text(os.path.join(root, "etc/machine-id")).strip(),
@@ -343,7 +345,8 @@ def read_host(questions: Questions, root: str = "/") -> HostFacts:
         "kernel": kernel,
         "cpus": os.cpu_count() or 0,
         "memory_mb": parse_memory_mb(read_text(os.path.join(root, "proc/meminfo"))),
-        "disk_mb": {path: free_mb(root, path) for path in questions.paths},
+        "disk_mb": {path: free for path, (free, _total) in disks.items()},
+        "disk_total_mb": {path: total for path, (_free, total) in disks.items()},
         "swap": parse_swaps(read_text(os.path.join(root, "proc/swaps"))),
         "swap_origins": swap_origins(root),
         "ports_busy": busy_ports(root, questions.ports),

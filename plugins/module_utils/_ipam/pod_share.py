@@ -79,9 +79,14 @@ class Demand(t.NamedTuple):
         if self.share != "all" and everything >= max(self.pods, 1):
             return (
                 f"Set share to all ({everything} addresses: put IPU-Machines into `reserved`), or to a larger part"
-                f" of {self.network}, or ask for fewer pods (fabric_pods_per_node)."
+                f" of {self.network}, or {self._fewer_pods()}."
             )
         wanted = max(self.pods, 1) + window(self.network).size - everything
         bits = ((wanted if self.share == "all" else 2 * wanted) - 1).bit_length()
         prefix = max(self.network.max_prefixlen - bits, 1)
-        return f"Renumber the fabric: a /{prefix} has room for them. Or ask for fewer pods (fabric_pods_per_node)."
+        return f"Renumber the fabric: a /{prefix} has room for them. Or {self._fewer_pods()}."
+
+    def _fewer_pods(self) -> str:
+        """How many there is room for on each node, where each gets one address of this network."""
+        most = self.allowed(self.share).size // (self.nodes or 1)
+        return f"set fabric_pods_per_node to {most} or less" if most else "take nodes out of it"

@@ -351,6 +351,7 @@ class SwapOrigin(t.TypedDict):
 
 class _HostOptional(t.TypedDict, total=False):
     obstacles: Obstacles  # observations of earlier releases lack them
+    disk_total_mb: t.Dict[str, int]  # MiB of the file system of each folder in disk_mb; likewise
     vip: t.Optional[VipFacts]  # None: none was asked for
     control_plane: t.Optional[ControlPlaneFacts]  # None: the host is no control plane
     locked_memory: str  # the most that systemd can give a service, unlimited or bytes; empty: not known

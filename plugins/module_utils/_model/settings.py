@@ -117,6 +117,8 @@ class Settings:
     memlock_limit: str = "infinity"  # what the role memlock sets, as memlock_limit has it
     rights: t.Sequence[str] = ()  # that the kubeconfig of a cluster which others manage lacks
     user: str = ""  # whom the API takes that kubeconfig for; empty: not known
+    # evictionHard of the kubelets, as the site has it; empty: upstream's
+    eviction: t.Mapping[str, object] = dataclasses.field(default_factory=dict)
     admission: str = "off"  # or warn, enforce
     max_unproved: t.Union[int, str] = "10%"  # as fabric_max_unproved has it
     source_problems: t.Sequence[SourceProblem] = ()  # what the controller has seen of sources

@@ -399,7 +399,8 @@ def _check_cni(settings: Settings, findings: Findings) -> None:
         findings.error("cni", [], "There is no such pod network.", seen, step)
     if settings.cni == "calico":
         _check_known("Calico", "calico-version", settings.calico_version, tuple(CALICOS), findings)
-        _check_calico_range(settings, findings)
+        if not findings.has_error("kubernetes-version"):
+            _check_calico_range(settings, findings)
 
 
 def _check_stack(settings: Settings, findings: Findings) -> None:
@@ -529,7 +530,7 @@ def _check_range(
     settings: Settings, line: Version, kubernetes: Version, offered: t.Sequence[str], findings: Findings
 ) -> None:
     low, high = NETWORK_OPERATORS[line].kubernetes
-    if low <= kubernetes <= high:
+    if low <= kubernetes <= high or findings.has_error("kubernetes-version"):
         return
     nearest = low if kubernetes < low else high
     fit = operators_for(kubernetes, settings.ipam) or operators_for(kubernetes, "auto")

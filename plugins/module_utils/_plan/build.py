@@ -308,6 +308,7 @@ def _expected(settings: Settings, endpoint: str, kubernetes: str, findings: Find
         endpoint=endpoint,
         managed=settings.manage_kubernetes and not findings.has_error("cluster-builder"),
         sizes=read_sizes(settings.host_sizes, findings),
+        eviction=settings.eviction,
         ipu=settings.ipu,
         memlock=read_memlock(settings.memlock, findings),
         ntp=read_servers(settings.ntp, findings),

@@ -108,10 +108,11 @@ def summarize(
     hosts: t.Mapping[str, HostChange],
     findings: t.Sequence[Finding],
     since: t.Optional[Since],
-    drifted: int,
+    drifted: t.Optional[int],
     lacking: t.Sequence[str] = (),
 ) -> Summary:
-    """drifted: objects of the cluster that site would create, change or remove, as the playbook drift has seen them.
+    """drifted: objects of the cluster that site would create, change or remove, as the playbook drift has seen them;
+    None where it has not compared them since.
 
     lacking: networks that the cluster does not have. There is nothing to do only where site has applied a plan that
     decides the same: that a cluster is complete can't be seen from its hosts.
@@ -119,13 +120,13 @@ def summarize(
     words = [change["word"] for change in hosts.values()]
     counts = {word: words.count(word) for word in WORDS if word in words}
     errors = sum(finding["level"] == "error" for finding in findings)
-    left = _beside_hosts(since, drifted, lacking, set(counts) <= {"untouched"})
+    left = _beside_hosts(since, drifted or 0, lacking, set(counts) <= {"untouched"})
     state: t.Literal["nothing", "changes", "errors"] = "changes" if left or set(counts) - {"untouched"} else "nothing"
     if errors:
         what = "the error is" if errors == 1 else f"{errors} errors are"
         state, left = "errors", f"Nothing is changed until {what} fixed."
     elif state == "nothing":
-        left = "Nothing to do."
+        left = "Nothing to do, unless objects have drifted (ipu.fabric.drift)." if drifted is None else "Nothing to do."
     told = [f"{number} {WORDS[word][0]}" for word, number in counts.items()]
     if told:
         first = next(iter(counts.values()))

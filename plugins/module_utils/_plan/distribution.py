@@ -85,7 +85,7 @@ def _check_nodes(settings: Settings, hosts: Hosts, nodes: t.Mapping[str, Kuberne
             )
     others = [name for name, host in hosts.items() if host.facts and name not in nodes]
     if nodes and others:
-        findings.warning(
+        findings.error(
             "node-distribution",
             others,
             f"The cluster is made by {next(iter(made.values()))}, and these hosts are no nodes of it.",

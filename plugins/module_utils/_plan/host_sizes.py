@@ -9,6 +9,7 @@ docs/requirements.md shows it. Memory and disk are in GB as vendors count them, 
 from __future__ import annotations
 
 import math
+import re
 import typing as t
 
 from .._common.findings import Findings
@@ -68,6 +69,12 @@ SIZES: t.Tuple[Size, ...] = (
 )
 
 
+# Of a kubelet's thresholds those for its disk, as upstream has them: a site that sets any replaces all.
+EVICTION: t.Mapping[str, object] = {"nodefs.available": "10%", "imagefs.available": "15%"}
+_UNITS = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40}
+_THRESHOLD = re.compile(rf"([0-9.]+)(%|{'|'.join(_UNITS)})")
+
+
 class _Kind(t.NamedTuple):
     """How a host has a kind of size, and how it is said."""
 
@@ -75,6 +82,7 @@ class _Kind(t.NamedTuple):
     seen: t.Callable[[HostFacts], t.Dict[str, float]]  # by where it is; empty: not known, or not asked
     unit: str
     next_step: str
+    round_down: t.Callable[[float], float]  # to a figure that a person would type
 
 
 def _free_disk(facts: HostFacts) -> t.Dict[str, float]:
@@ -90,14 +98,22 @@ KINDS = {
         lambda facts: {"it": float(facts["cpus"])} if facts["cpus"] else {},
         "processors",
         "Add processors",
+        math.floor,
     ),
     "memory_gb": _Kind(
         "memory",
         lambda facts: {"it": facts["memory_mb"] * MIB_IN_GB},
         "GB of memory",
         "Add memory",
+        lambda has: math.floor(has * 100) / 100,
     ),
-    "disk_gb": _Kind("disk", _free_disk, "GB of free disk", "Free space, or mount a larger disk there"),
+    "disk_gb": _Kind(
+        "disk",
+        _free_disk,
+        "GB of free disk",
+        "Free space, or mount a larger disk there",
+        lambda has: math.floor(has * 0.9),
+    ),
 }
 
 
@@ -157,18 +173,46 @@ def due_sizes(sizes: t.Sequence[Size], roles: t.Container[str], nodes: int) -> t
     return list(most.values())
 
 
+class _Short(t.NamedTuple):
+    """A host that has too little of one kind."""
+
+    host: str
+    size: Size
+    where: str
+    has: float
+
+
 def check_sizes(
-    host: PlacedHost, facts: HostFacts, sizes: t.Sequence[Size], nodes: int, ipu: bool, findings: Findings
+    observed: t.Sequence[t.Tuple[PlacedHost, HostFacts]],
+    sizes: t.Sequence[Size],
+    nodes: int,
+    ipu: bool,
+    findings: Findings,
 ) -> None:
-    """An error or a warning for each kind of which there is too little, not both."""
-    due = due_sizes(sizes, host_roles(host, ipu), nodes)
-    for name, kind in KINDS.items():
-        for where, has in kind.seen(facts).items():
-            short = [size for size in due if size.kind == name and has < size.least]
-            for size in sorted(short, key=lambda size: size.level)[:1]:
-                enough = size._replace(least=math.floor(has * 100) / 100)
-                own = [each for each in sizes if each.source == VARIABLE]
-                _report(host, size, where, has, nodes, as_typed([*own, enough]), findings)
+    """An error or a warning for each host and kind of which there is too little, not both."""
+    short = [
+        _Short(host.name, min(missing, key=lambda size: size.level), where, has)
+        for host, facts in observed
+        for name, kind in KINDS.items()
+        for where, has in kind.seen(facts).items()
+        for missing in [
+            [each for each in due_sizes(sizes, host_roles(host, ipu), nodes) if each.kind == name and has < each.least]
+        ]
+        if missing
+    ]
+    setting = as_typed([*(each for each in sizes if each.source == VARIABLE), *enough_for(short)])
+    for one in short:
+        _report(one, nodes, setting, findings)
+
+
+def enough_for(short: t.Sequence[_Short]) -> t.List[Size]:
+    """Figures that all of these hosts pass, also in the next run: free disk becomes less as a host works."""
+    least: t.Dict[t.Tuple[str, str], Size] = {}
+    for one in short:
+        figure = KINDS[one.size.kind].round_down(one.has)
+        key = one.size.role, one.size.kind
+        least[key] = one.size._replace(least=min(figure, least[key].least if key in least else figure))
+    return list(least.values())
 
 
 def as_typed(sizes: t.Sequence[Size]) -> str:
@@ -180,16 +224,47 @@ def as_typed(sizes: t.Sequence[Size]) -> str:
     return f"{VARIABLE}: {{{', '.join(f'{role}: {{{text}}}' for role, text in figures.items())}}}"
 
 
-def _report(host: PlacedHost, size: Size, where: str, has: float, nodes: int, setting: str, findings: Findings) -> None:
-    """setting: with which the host has enough."""
-    kind = KINDS[size.kind]
+def _report(short: _Short, nodes: int, setting: str, findings: Findings) -> None:
+    """setting: with which this host and the others have enough."""
+    size, kind = short.size, KINDS[short.size.kind]
     report = findings.error if size.level == "error" else findings.warning
     needs = "needs" if size.level == "error" else "should have"
     of_cluster = f" of a cluster of {nodes} hosts" if size.most_nodes else ""
     report(
         kind.check,
-        [host.name],
+        [short.host],
         f"The role {ROLES[size.role]}{of_cluster} {needs} {size.least:g} {kind.unit} ({size.source}).",
-        f"{where} has {round(has, 2):g}",
+        f"{short.where} has {round(short.has, 2):g}",
         f"{kind.next_step}, or set {setting} if that is enough.",
     )
+
+
+def check_eviction(host: PlacedHost, facts: HostFacts, given: t.Mapping[str, object], findings: Findings) -> None:
+    """Below its thresholds a kubelet reports DiskPressure: no pod is placed there, and those that run are evicted."""
+    thresholds = given or EVICTION
+    for path, total in facts.get("disk_total_mb", {}).items():
+        free = facts["disk_mb"].get(path, total)
+        kept = {signal: _kept_mb(thresholds.get(signal), total) for signal in EVICTION}
+        signal = max(kept, key=lambda each: kept[each])
+        if free >= kept[signal]:
+            continue
+        report = findings.warning if facts["kubelet"]["server"] else findings.error
+        report(
+            "disk",
+            [host.name],
+            f"A kubelet with less than {thresholds[signal]} of its disk free ({signal}) evicts pods and takes no new"
+            " ones (DiskPressure).",
+            f"{path} is on a file system of {total * MIB_IN_GB:.0f} GB with {free * MIB_IN_GB:.1f} GB free"
+            f" ({100 * free // total}%)",
+            f"Free {math.ceil((kept[signal] - free) * MIB_IN_GB)} GB or more there (`df -h {path}`), or lower"
+            " evictionHard in kubernetes_kubelet_config.",
+        )
+
+
+def _kept_mb(threshold: object, total: int) -> float:
+    """MiB that a threshold such as 10% or 5Gi keeps free; 0 where it is none."""
+    match = _THRESHOLD.fullmatch(str(threshold))
+    if not match:
+        return 0
+    number, unit = float(match.group(1)), match.group(2)
+    return total * number / 100 if unit == "%" else number * _UNITS[unit] / 2**20

@@ -146,7 +146,9 @@ def _raise_blocked(links: t.Sequence[Link], where: str, obstacles: Obstacles) ->
         "Of the network devices that would be the fabric NIC, none can carry a macvlan.",
         where,
         shorten_list(seen, 8, "; "),
-        f"{shorten_list(steps, 4, '; ')}. Or name another NIC in `select`." if steps else "Name a NIC in `select`.",
+        f"{shorten_list(steps, 4, '; ')}. Or name another NIC in `select` of fabric_networks."
+        if steps
+        else "Name a NIC in `select` of fabric_networks.",
     )
 
 
@@ -309,7 +311,7 @@ def _nearest_or_raise(
             "A NIC at the same PCI root or on the same NUMA node as the GPU was expected.",
             f"GPU {gpu['pci']}, NUMA node {gpu['numa_node']}",
             _describe_all([*candidates, *dropped], obstacles),
-            f"Name the NIC in `select`, by {_keys(candidates, links)}.",
+            f"Name the NIC in `select` of fabric_networks, by {_keys(candidates, links)}.",
         )
     return found
 
@@ -371,6 +373,6 @@ def _choose_nic(
             "One fabric NIC was expected.",
             where,
             _describe_all(candidates),
-            f"Name it in `select`, by {_keys(candidates, links)}.",
+            f"Name it in `select` of fabric_networks, by {_keys(candidates, links)}.",
         )
     return _check_nic(candidates[0], where, require_rdma, dropped, obstacles, kind)

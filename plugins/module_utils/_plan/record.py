@@ -92,6 +92,7 @@ def time_of(plan: Content) -> str:
 
 
 def _summed(plan: Plan) -> Plan:
-    objects = {one["object"] for one in split_drift(plan["drift"] or [])[0]}
-    summary = summarize(plan["summary"]["hosts"], plan["findings"], plan["since"], len(objects), _lacking(plan))
+    objects = None if plan["drift"] is None else {one["object"] for one in split_drift(plan["drift"])[0]}
+    drifted = None if objects is None else len(objects)
+    summary = summarize(plan["summary"]["hosts"], plan["findings"], plan["since"], drifted, _lacking(plan))
     return {**plan, "summary": summary}

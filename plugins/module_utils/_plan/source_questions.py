@@ -222,10 +222,12 @@ def _report(problem: SourceProblem, hosts: t.Sequence[str], instead: str, findin
         other = f"set {problem['release']} to {release}" if problem["release"] else ""
         step = f"Add it there, or name a source that has it, {setting}{f', or {other}' if other else ''}."
     else:
-        what = f"A source of this site has to answer {who}."
+        missing = problem["seen"].startswith("HTTP 404")
+        what = "A source of this site does not have this." if missing else f"A source of this site has to answer {who}."
+        other = f"let {who} reach this one, through fabric_proxy or the firewall"
         step = (
-            f"Name a source that answers, {setting}, or let {who} reach this one, through fabric_proxy or the"
-            f" firewall. `curl -fIL {problem['url']}` shows it."
+            f"Name a source that answers, {setting}, or {'put it there' if missing else other}."
+            f" `curl -fIL {problem['url']}` shows it."
         )
     if instead:
         step += f" Or set fabric_cni to {instead}, whose images answer."

@@ -129,6 +129,15 @@ ONE = {"mark": "~", "host": "", "thing": "Cluster", "fields": ["a"]}
         ),
         (hosts_of(untouched=1), [], SAME, 0, "Plan: 1 host in the cluster. Nothing to do.", "nothing", 0),
         (
+            hosts_of(untouched=1),
+            [],
+            SAME,
+            None,
+            "Plan: 1 host in the cluster. Nothing to do, unless objects have drifted (ipu.fabric.drift).",
+            "nothing",
+            0,
+        ),
+        (
             hosts_of(untouched=2),
             [],
             {**SAME, "applied": False},

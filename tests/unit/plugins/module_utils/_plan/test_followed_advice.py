@@ -556,6 +556,16 @@ DONE: t.List[t.Tuple[str, t.Union[str, Fault], Done]] = [
     ),
     (
         "disk",
+        Fault(hosts={"w1/host/disk_total_mb": {"/var/lib": 500000}}),
+        Done("Free 27 GB or more there", {"w1/host/disk_mb": {"/var/lib": 76000}}),
+    ),
+    (
+        "disk",
+        Fault(hosts={"w1/host/disk_total_mb": {"/var/lib": 500000}}),
+        Done("lower evictionHard in kubernetes_kubelet_config", settings={"eviction": {"imagefs.available": "5%"}}),
+    ),
+    (
+        "disk",
         "containerd's data is on a file system that can't carry overlayfs: NFS, or an overlay",
         Done("Mount a local ext4 or XFS", {"w1/host/obstacles/filesystem": "xfs"}),
     ),
@@ -904,7 +914,7 @@ DONE: t.List[t.Tuple[str, t.Union[str, Fault], Done]] = [
     (
         "subnet",
         "the subnet has too few addresses",
-        Done("ask for fewer pods (fabric_pods_per_node)", settings={"pods_per_node": 50}),
+        Done("set fabric_pods_per_node to 63 or less", settings={"pods_per_node": 63}),
     ),
     ("subnet", Fault(settings=network(gateway="10.9.0.1")), Done("leave it empty", settings=network())),
     (

@@ -187,7 +187,7 @@ def test_a_device_of_the_pod_network_is_no_master(node, select, why):
     what, seen, following = plain_finding(node, select)
     assert "none can carry a macvlan" in what
     assert why in seen
-    assert following.startswith("Name a NIC in `select`.")
+    assert following.startswith("Name a NIC in `select` of fabric_networks.")
 
 
 def test_without_a_selection_they_are_no_candidates(node):

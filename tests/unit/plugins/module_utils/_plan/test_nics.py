@@ -90,13 +90,13 @@ def test_choose_by_rule(rack, select, netdev):
 @pytest.mark.parametrize(
     ("select", "without", "step"),
     [
-        ({}, "", "Name it in `select`, by name, pci, driver or subnet."),
-        ({}, "pci", "Name it in `select`, by name, driver or subnet."),
-        ({}, "driver", "Name it in `select`, by name, pci or subnet."),
+        ({}, "", "Name it in `select` of fabric_networks, by name, pci, driver or subnet."),
+        ({}, "pci", "Name it in `select` of fabric_networks, by name, driver or subnet."),
+        ({}, "driver", "Name it in `select` of fabric_networks, by name, pci or subnet."),
         ({"pci": "0000:81:*"}, "pci", "None of these has a PCI address: name one by name, driver or subnet."),
         ({"pci": "0000:91:*"}, "", "or load the NIC's driver: it may rename the device."),
         ({"name": "eth9"}, "pci", "or load the NIC's driver: it may rename the device."),
-        ({"gpu": 0}, "pci", "Name the NIC in `select`, by name, driver or subnet."),
+        ({"gpu": 0}, "pci", "Name the NIC in `select` of fabric_networks, by name, driver or subnet."),
     ],
 )
 def test_only_keys_that_a_nic_can_be_named_by_are_advised(rack, select, without, step):

@@ -214,9 +214,12 @@ def test_the_defaults_of_the_example_are_those_that_the_command_leaves_out():
     assert "artifacts/admin.conf" in train["vars"]["fabric_kubeconfig"]
 
 
+UNDRIFTED = "Nothing to do, unless objects have drifted (ipu.fabric.drift)."
+
+
 @pytest.mark.parametrize(
     ("there", "line"),
-    [(None, "Nothing to do."), (["rdma-net"], "Nothing to do."), ([], "rdma-net is not in the cluster.")],
+    [(None, UNDRIFTED), (["rdma-net"], UNDRIFTED), ([], "rdma-net is not in the cluster.")],
 )
 def test_a_fabric_that_was_removed_is_something_to_do(there, line):
     """Whatever site applied from this folder: the cluster itself says what it has."""
