@@ -62,6 +62,13 @@ options:
     description: The resource whose devices pods get, such as V(nvidia.com/sriov_a). For networks without a master.
     type: str
     default: ""
+  meta_plugins:
+    description:
+      - CNI plugins that follow the main one in each pod, in this order, each as a CNI configuration has it with its
+        C(type). For networks of VFs.
+    type: list
+    elements: dict
+    default: []
   networks:
     description: Several networks in one call, in place of O(name) and the options beside it.
     type: list
@@ -101,6 +108,11 @@ options:
         description: As O(resource).
         type: str
         default: ""
+      meta_plugins:
+        description: As O(meta_plugins).
+        type: list
+        elements: dict
+        default: []
       pools:
         description: Name and spec of each IPPool that the network has its addresses from. O(state=pruned) reads them.
         type: list
@@ -228,6 +240,7 @@ SETTINGS = {
     "ipam": {"type": "dict", "default": {}},
     "cni": {"type": "str", "choices": ["macvlan", "ipoib", "host-device", "sriov", "ib-sriov"], "default": "macvlan"},
     "resource": {"type": "str", "default": ""},
+    "meta_plugins": {"type": "list", "elements": "dict", "default": []},
 }
 POOLS = {"pools": {"type": "list", "elements": "dict", "default": []}, "pool": {"type": "dict"}}
 

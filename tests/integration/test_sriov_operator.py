@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 from ansible_collections.ipu.fabric.plugins.module_utils._component.network_operator import sriov_policy, with_vfs
-from ansible_collections.ipu.fabric.plugins.module_utils._model.profiles import SRIOV
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.multus import main_part, nad_faults
+from ansible_collections.ipu.fabric.plugins.module_utils._model.profiles import OWN_ARP, SRIOV
 from ansible_collections.ipu.fabric.plugins.module_utils._network.macvlan_objects import network_object
 from ansible_collections.ipu.fabric.tests.integration.api_server import (
     NAD_CRD,
@@ -38,6 +39,13 @@ POLICIES = [
 NETWORK = {"namespace": "default", "master": "", "mode": "", "mtu": 0, "ipam": {"type": "nv-ipam", "poolName": "rail"}}
 NETWORKS = [
     {**NETWORK, "name": "sriov-rail", "cni": "sriov", "resource": "nvidia.com/sriov_a"},
+    {
+        **NETWORK,
+        "name": "sriov-table",
+        "cni": "sriov",
+        "resource": "nvidia.com/sriov_a",
+        "meta_plugins": [{"type": "tuning", "sysctl": OWN_ARP}, {"type": "sbr"}],
+    },
     {**NETWORK, "name": "sriov-ib-rail", "cni": "ib-sriov", "resource": "nvidia.com/sriov_b"},
 ]
 
@@ -135,7 +143,8 @@ def test_networks_become_attachments(api: ApiServer, run: Modules) -> None:
     for network in NETWORKS:
         nad = attachments()[network["name"]]
         assert nad["metadata"]["annotations"]["k8s.v1.cni.cncf.io/resourceName"] == network["resource"]
-        config = json.loads(nad["spec"]["config"])
+        assert nad_faults(nad, network) == []
+        config = main_part(json.loads(nad["spec"]["config"]), network["cni"])
         assert (config["type"], config["ipam"]) == (network["cni"], network["ipam"])
     assert not run("kube_apply", objects=made)["changed"]
     run("kube_apply", objects=made, state="absent")

@@ -16,7 +16,7 @@ from .objects import pods_on
 
 # Of what a plan says of a network, what ipu.fabric.macvlan_network takes.
 OPTIONS = ("name", "namespace", "master", "mode", "mtu", "ipam", "pools", "pool")
-OF_TYPES = ("cni", "resource")  # where it is not macvlan
+OF_TYPES = ("cni", "resource", "meta_plugins")  # where it is not macvlan
 
 
 @dataclasses.dataclass(frozen=True)

@@ -16,6 +16,7 @@ from .._kube.merge_values import merge_values
 from .._kube.multus import Attachment
 from .._kube.query import Object
 from .._model.plan import PlannedNetwork, RdmaResource
+from .._model.profiles import NO_ADVERTISEMENTS
 from .._model.stacks import STACKS
 from .._model.wish import Wish
 from .._network.macvlan_objects import namespaces
@@ -46,10 +47,6 @@ PROBE: Object = {
     "metadata": {"name": "fabric-probe"},
     "spec": {"subnet": "192.0.2.0/24", "ips": ["192.0.2.1"]},
 }
-
-
-# The plugin of containernetworking that sets what an interface has under /proc/sys, and puts its name for IFNAME.
-NO_ADVERTISEMENTS = {"type": "tuning", "sysctl": {"net.ipv6.conf.IFNAME.accept_ra": "0"}}
 
 
 class SpiderpoolNetwork(PlannedNetwork, total=False):
@@ -242,7 +239,7 @@ def network_object(network: SpiderpoolNetwork, settings: Settings) -> Object:
         "coordinator": dict(settings.coordinator),
     }
     if not network.get("accept_ra", True):
-        spec["chainCNIJsonData"] = [json.dumps(NO_ADVERTISEMENTS)]
+        spec["chainCNIJsonData"] = [json.dumps({"type": "tuning", "sysctl": NO_ADVERTISEMENTS})]
     return {"apiVersion": API, "kind": "SpiderMultusConfig", "metadata": metadata, "spec": spec}
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 import json
 import typing as t
 
-from .._model.profiles import profile_of
+from .._model.profiles import MetaPlugin, profile_of
 from .._model.stacks import NETWORKS
 from .query import Object, query, quoted
 
@@ -32,6 +32,7 @@ Pool = t.Tuple[str, str]  # kind and name
 class _OfType(t.TypedDict, total=False):
     cni: str  # its plugin, where it is not macvlan
     resource: str  # with its prefix, where each pod has a device of its own
+    meta_plugins: t.List[MetaPlugin]  # that follow the main one, where its object has such
 
 
 class Attachment(_OfType):
@@ -131,6 +132,13 @@ def main_part(config: t.Any, cni: str) -> t.Any:
     return next((plugin for plugin in chain if isinstance(plugin, dict) and plugin.get("type") == cni), {})
 
 
+def following(config: t.Any, cni: str) -> t.List[t.Any]:
+    """The plugins of a chain that follow the plugin `cni`."""
+    chain = config.get("plugins") if isinstance(config, dict) else None
+    types = [query("type", plugin) for plugin in chain] if isinstance(chain, list) else []
+    return chain[types.index(cni) + 1 :] if isinstance(chain, list) and cni in types else []
+
+
 def planned_config(network: Attachment) -> Object:
     """What the main plugin of a network's NAD has to be told."""
     profile = profile_of(network)
@@ -150,13 +158,16 @@ def nad_difference(nad: Object, network: Attachment) -> t.Tuple[Object, Object]:
     """
     text, planned, profile = query("spec.config", nad) or "", planned_config(network), profile_of(network)
     try:
-        config = main_part(json.loads(text), profile.cni)
+        whole = json.loads(text)
     except ValueError:
-        config = text
+        whole = text
+    config = main_part(whole, profile.cni)
     if not isinstance(config, dict):
         return {"config": text}, planned
     if profile.namespaced:
-        return {key: config.get(key) for key in planned}, planned
+        chained = network.get("meta_plugins", [])
+        seen: Object = {key: config.get(key) for key in planned}
+        return {**seen, "meta_plugins": following(whole, profile.cni)}, {**planned, "meta_plugins": chained}
     return {k: v for k, v in config.items() if k not in ("name", "cniVersion")}, planned
 
 
@@ -167,9 +178,10 @@ def nad_faults(nad: t.Optional[Object], network: Attachment) -> t.List[str]:
         return [f"{place} is not there"]
     text = query("spec.config", nad) or ""
     try:
-        config = main_part(json.loads(text), profile_of(network).cni)
+        whole = json.loads(text)
     except ValueError as error:
         return [f"{place} is not valid JSON ({error}): {text}"]
+    config = main_part(whole, profile_of(network).cni)
     if not isinstance(config, dict):
         return [f"{place} is no CNI configuration: {text}"]
     differing = [
@@ -177,6 +189,9 @@ def nad_faults(nad: t.Optional[Object], network: Attachment) -> t.List[str]:
         for key, value in planned_config(network).items()
         if config.get(key) != value
     ]
+    chained, planned = following(whole, profile_of(network).cni), network.get("meta_plugins", [])
+    if profile_of(network).namespaced and chained != planned:
+        differing.append(f"{place} has the plugins {json.dumps(chained)}, planned are {json.dumps(planned)}")
     asked, resource = query(f"metadata.annotations.{quoted(RESOURCE)}", nad) or "", network.get("resource")
     if not profile_of(network).shared and resource and asked != resource:
         differing.append(f"{place} is of the resource {asked or '(none)'}, planned is {resource}")

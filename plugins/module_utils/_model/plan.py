@@ -7,6 +7,7 @@ from __future__ import annotations
 import typing as t
 
 from .observation import Address
+from .profiles import MetaPlugin
 
 Level = t.Literal["error", "warning"]
 Role = t.Literal["control_plane", "worker", "ipu"]
@@ -303,6 +304,7 @@ class NetworkOptions(t.TypedDict, total=False):
     """What few networks have."""
 
     accept_ra: bool  # false: pods ignore router advertisements
+    meta_plugins: t.List[MetaPlugin]  # CNI plugins that follow the main one
     cni: str  # CNI plugin, where it is not macvlan: ipvlan, ipoib, sriov, ib-sriov or host-device
     link_layer: str  # of its NICs, where it is not Ethernet: InfiniBand
     vfs: int  # of each of its NICs, where pods have VFs

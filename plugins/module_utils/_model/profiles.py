@@ -11,6 +11,24 @@ MELLANOX, SRIOV = "mellanox.com/v1alpha1", "sriovnetwork.openshift.io/v1"
 PREFIX = "nvidia.com"  # of resources that are devices of a pod's own: both operators have no other
 
 
+# Sysctls of the CNI plugin tuning, which puts the interface's name for IFNAME.
+NO_ADVERTISEMENTS = {"net.ipv6.conf.IFNAME.accept_ra": "0"}
+# Rails on one subnet: an interface answers ARP for its own addresses only, and asks with them.
+OWN_ARP = {
+    "net.ipv4.conf.IFNAME.arp_ignore": "1",
+    "net.ipv4.conf.IFNAME.arp_announce": "2",
+    "net.ipv4.conf.IFNAME.rp_filter": "2",
+}
+META_PLUGINS = ("tuning", "sbr")  # that a network may name, in the order in which they run
+
+
+class MetaPlugin(t.TypedDict, total=False):
+    """A CNI plugin that follows the one which makes the interface, as a CNI configuration has it."""
+
+    type: str
+    sysctl: t.Dict[str, str]  # of tuning
+
+
 class Profile(t.NamedTuple):
     """A type of network on NICs of one link layer."""
 
@@ -29,7 +47,10 @@ class Profile(t.NamedTuple):
 
     @property
     def namespaced(self) -> bool:
-        """Whether its objects are in the namespace of the network operator, and say nothing of their state."""
+        """Whether its objects are in the namespace of the network operator, and say nothing of their state.
+
+        These alone have plugins that follow the main one: others of the network operator have none up to 26.7.
+        """
         return self.api == SRIOV
 
 
@@ -49,6 +70,7 @@ INFINIBAND_ONLY = {each.cni for each in PROFILES if each.link_layer == INFINIBAN
 }
 BY_CNI = {profile.cni: profile for profile in PROFILES}
 BY_KIND = {profile.kind: profile for profile in PROFILES}
+CHAINING = frozenset(profile.type for profile in PROFILES if profile.namespaced)
 
 
 def profile_of(network: t.Mapping[str, object]) -> Profile:

@@ -192,6 +192,7 @@ def manage_networks(module: AnsibleModule) -> t.Dict[str, t.Any]:
         "ipam": params["ipam"],
         "cni": params["cni"],
         "resource": params["resource"],
+        "meta_plugins": params["meta_plugins"],
     }
     wanted: t.List[Attachment] = params["networks"] if params["networks"] is not None else [single]
     networks = Networks(connect(module), module.check_mode, params["pool_namespace"])

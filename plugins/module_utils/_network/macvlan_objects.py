@@ -30,6 +30,9 @@ def network_object(network: Attachment, namespace: str = STACKS["network_operato
         spec["resourceName"] = network.get("resource", "").rpartition("/")[2]
     if profile.cni == "macvlan":
         spec.update(mode=network["mode"], mtu=network["mtu"])
+    if profile.namespaced:
+        chained = network.get("meta_plugins", [])
+        spec["metaPlugins"] = ",".join(json.dumps(plugin, sort_keys=True) for plugin in chained)
     spec["ipam"] = json.dumps(network["ipam"], sort_keys=True)
     place = {"namespace": namespace} if profile.namespaced else {}
     return {
@@ -64,7 +67,7 @@ def readable_spec(spec: t.Optional[Object], kind: str = "MacvlanNetwork") -> t.O
         return None
     shown = {"mtu": 0, "mode": "bridge", **spec} if kind == "MacvlanNetwork" else spec
     if BY_KIND[kind].namespaced:
-        shown = {key: spec[key] for key in ("networkNamespace", "resourceName", "ipam") if key in spec}
+        shown = {key: spec[key] for key in ("networkNamespace", "resourceName", "metaPlugins", "ipam") if spec.get(key)}
     try:
         return {**shown, "ipam": json.loads(spec["ipam"])}
     except (KeyError, ValueError):

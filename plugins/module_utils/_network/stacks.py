@@ -45,11 +45,18 @@ def network_state(stack: Stack, network: PlannedNetwork, state: t.Optional[Netwo
 
 def has_own_routes(network: PlannedNetwork) -> bool:
     """Whether each rail has a routing table of its own in the pod, as a stack with an IPAM of its own makes it."""
-    return network.get("made_by") != "" and network["ipam"].get("type") in {stack.ipam for stack in STACKS.values()}
+    return has_sbr(network) or (
+        network.get("made_by") != "" and network["ipam"].get("type") in {stack.ipam for stack in STACKS.values()}
+    )
+
+
+def has_sbr(network: PlannedNetwork) -> bool:
+    """Whether the CNI plugin sbr moves all routes of the interface into a table of its own."""
+    return any(plugin["type"] == "sbr" for plugin in network.get("meta_plugins", []))
 
 
 def route_seen(policy: RoutingPolicy, address: str, interface: str, gateway: str) -> t.Tuple[bool, str]:
-    """Whether what an address sends leaves by its own rail's gateway, and what is there.
+    """Whether what an address sends leaves by its own rail's gateway, if it has one, and what is there.
 
     :arg policy: rules and default routes, as read_policy() gives them.
     """
@@ -58,5 +65,5 @@ def route_seen(policy: RoutingPolicy, address: str, interface: str, gateway: str
         return False, f"no rule from {address}"
     routes = policy["defaults"].get(table, [])
     shown = ", ".join(f"default via {route['gateway'] or 'no gateway'} dev {route['dev']}" for route in routes)
-    good = {"gateway": gateway, "dev": interface} in routes
+    good = not gateway or {"gateway": gateway, "dev": interface} in routes
     return good, f"from {address} lookup {table}: {shown or 'no default route'}"

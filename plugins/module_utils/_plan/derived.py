@@ -257,6 +257,8 @@ def derive_network(attachment: Object, seen: ClusterObjects, known: t.Sequence[R
         network["made_by"] = ""  # pods have no routes of their own on each rail then
     if cni != "macvlan":
         network["cni"] = cni
+    if "sbr" in chain:
+        network["meta_plugins"] = [{"type": "sbr"}]
     if cni in INFINIBAND_ONLY:
         network["link_layer"] = INFINIBAND
     notes = [*addresses.notes]

@@ -14,8 +14,8 @@ import typing as t
 from .._common.findings import Findings
 from .._ipam.ranges import without_host_bits
 from .._model.plan import HOST
+from .._model.profiles import META_PLUGINS, SHARED, TYPES
 from .._model.profiles import PREFIX as OF_DEVICES
-from .._model.profiles import SHARED, TYPES
 from .endpoints import parse_address
 from .names import ALIKE_KEYS, nearest
 
@@ -39,6 +39,7 @@ DEFAULTS: t.Dict[str, object] = {
     "reserved": [],
     "share": "upper_half",
     "accept_ra": True,
+    "meta_plugins": [],
     "pool": "",
     "rdma_resource": "",
     "rdma_hca_max": 0,
@@ -52,6 +53,7 @@ KEYS_ELSEWHERE = {
     "gateway_ip": "gateway",
     "hcaMax": "rdma_hca_max",
     "ifNames": "select: {name: ...}",
+    "metaPlugins": "meta_plugins",
     "interface": "select: {name: ...}",
     "ipam": "fabric_ipam, and what is in it as subnet, share, reserved and gateway",
     "ippools": "pool",
@@ -72,9 +74,9 @@ KEYS_ELSEWHERE = {
 }
 # What says nothing of a network of a type.
 NOT_OF_TYPE = {
-    "macvlan": ("vfs",),
-    "ipoib": ("mode", "mtu", "vfs"),
-    "host_device": ("mode", "mtu", "master", "rdma_hca_max", "vfs"),
+    "macvlan": ("meta_plugins", "vfs"),
+    "ipoib": ("meta_plugins", "mode", "mtu", "vfs"),
+    "host_device": ("meta_plugins", "mode", "mtu", "master", "rdma_hca_max", "vfs"),
     "sriov": ("mode", "master", "rdma_hca_max"),
 }
 Problem = t.Tuple[str, str]  # what is wrong, and what to write instead
@@ -120,6 +122,7 @@ class NetworkSpec:
     reserved: t.List[str]  # addresses, CIDRs and ranges
     share: str
     accept_ra: bool  # whether pods take router advertisements
+    meta_plugins: t.List[str]  # of META_PLUGINS, which follow the main plugin
     pool: str  # name of the IPAM's pool; empty: made of the network's
     rdma_resource: str  # PREFIX/NAME
     rdma_hca_max: int  # pods on a host that can have it; 0: as many as the GID table has room for
@@ -190,7 +193,7 @@ def _read(number: int, entry: object, findings: Findings) -> t.Optional[NetworkS
     prefix, stem = (PREFIX, "rdma_shared_device") if text["type"] in SHARED else (OF_DEVICES, text["type"])
     resource = text["rdma_resource"] or f"{stem}_{_letters(number)}"
     text["rdma_resource"] = resource if "/" in resource else f"{prefix}/{resource}"
-    select, lists = given["select"], {key: given[key] for key in ("hosts", "reserved", "families")}
+    select, lists = given["select"], {key: given[key] for key in ("hosts", "reserved", "families", "meta_plugins")}
     mtu, hca_max, vfs = str(given["mtu"]), str(given["rdma_hca_max"]), str(given["vfs"])
     if isinstance(select, dict):
         _check_keys(f"select of {where}", select, SELECT, findings)
@@ -223,6 +226,7 @@ def _read(number: int, entry: object, findings: Findings) -> t.Optional[NetworkS
         reserved=_texts(lists["reserved"]),
         share=text["share"],
         accept_ra=given["accept_ra"] is not False,
+        meta_plugins=_texts(lists["meta_plugins"]),
         pool=text["pool"],
         rdma_resource=text["rdma_resource"],
         rdma_hca_max=int(hca_max),
@@ -349,6 +353,9 @@ def _list_problems(lists: t.Mapping[str, object]) -> t.Iterator[Problem]:
         families.count(item) == 1 and item in [*FAMILIES] for item in families
     ):
         yield f"families is '{families}'", f"Write a list of {' and '.join(FAMILIES)}, each once."
+    chained = lists["meta_plugins"]
+    if not isinstance(chained, list) or any(chained.count(item) > 1 or item not in META_PLUGINS for item in chained):
+        yield f"meta_plugins is '{chained}'", f"Write a list of {' and '.join(META_PLUGINS)}, each once."
 
 
 def _select_problems(select: object) -> t.Iterator[Problem]:

@@ -28,7 +28,18 @@ from .._model.plan import (
     Releases,
     WhereaboutsRange,
 )
-from .._model.profiles import INFINIBAND, LAYERS, PROFILES, SHARED, TYPES
+from .._model.profiles import (
+    CHAINING,
+    INFINIBAND,
+    LAYERS,
+    META_PLUGINS,
+    NO_ADVERTISEMENTS,
+    OWN_ARP,
+    PROFILES,
+    SHARED,
+    TYPES,
+    MetaPlugin,
+)
 from .._model.stacks import OWN_IPAM, STACKS, describe_stack, stack_name
 from .._network.address_sets import describe_addresses, planned_addresses
 from .._network.releases import OTHER_TYPES, parse, show
@@ -111,6 +122,9 @@ def _plan_network(chosen: NetworkLinks, rules: NetworkRules, findings: Findings)
         return planned
     if not network.accept_ra:
         planned["accept_ra"] = False
+    chained = meta_plugins(network)
+    if chained:
+        planned["meta_plugins"] = chained
     if network.type != TYPES[0]:
         _plan_profile(chosen, planned, rules, findings)
     _check_whereabouts_ranges(network, rules.releases, findings)
@@ -139,6 +153,16 @@ def _plan_network(chosen: NetworkLinks, rules: NetworkRules, findings: Findings)
     ipam = own_pools.ipam(planned, network.pool) if own_ipam else _join_ipams(families)
     planned["ipam"] = _find_whereabouts(ipam, rules.cni_network_directory)
     return planned
+
+
+def meta_plugins(network: NetworkSpec) -> t.List[MetaPlugin]:
+    """The plugins that follow the main one, as its CNI configuration has them: tuning first, sbr moves routes."""
+    if network.type not in CHAINING:
+        return []
+    sysctl = {**(OWN_ARP if "tuning" in network.meta_plugins else {})}
+    sysctl.update({} if network.accept_ra else NO_ADVERTISEMENTS)
+    tuning: t.List[MetaPlugin] = [{"type": "tuning", "sysctl": sysctl}] if sysctl else []
+    return [*tuning, {"type": "sbr"}] if "sbr" in network.meta_plugins else tuning
 
 
 def _plan_profile(chosen: NetworkLinks, planned: PlannedNetwork, rules: NetworkRules, findings: Findings) -> None:
@@ -253,7 +277,8 @@ def _check_ipu_machines(
 def _check_advertised(chosen: NetworkLinks, releases: Releases, findings: Findings) -> bool:
     """Pods take what routers advertise on their rail, as NICs do. Whether some hosts alone have no other address."""
     network, stack = chosen.network, STACKS[stack_name(releases)]
-    if not network.accept_ra and not stack.chains:
+    chains = stack.chains or network.type in CHAINING
+    if not network.accept_ra and not chains:
         findings.error(
             "networks",
             [],
@@ -273,7 +298,7 @@ def _check_advertised(chosen: NetworkLinks, releases: Releases, findings: Findin
             f"{network.name}: routers advertise on this network. Pods get an address from them beside the planned one,"
             " which takes an entry of the GID table, and often a default route.",
             shorten_list(seen.values(), SHOWN, "; "),
-            stack.advertised,
+            STACKS[OWN_IPAM].advertised if chains else stack.advertised,
         )
     own = {
         name: f"{link.nic['netdev']} of {name} has {entry['address']}/{entry['prefix']}"
@@ -517,7 +542,7 @@ def _check_overlaps(networks: t.Sequence[PlannedNetwork], stack: str, findings: 
                 f"{cidrs[0]} and {cidrs[1]}; pods get {spans}, which differ",
                 "Give the NICs of both the same prefix, or subnets that have nothing in common.",
             )
-        elif set(one["hosts"]) & set(other["hosts"]):
+        elif set(one["hosts"]) & set(other["hosts"]) and not (_keeps_apart(one) and _keeps_apart(other)):
             named = {one["name"]: _span(first), other["name"]: _span(second)}
             sharing.setdefault(first["cidr"], {}).update(named)
     for cidr, named in sharing.items():
@@ -539,10 +564,16 @@ def _check_overlaps(networks: t.Sequence[PlannedNetwork], stack: str, findings: 
             + (
                 " if each network has a gateway:"
                 if stack == OWN_IPAM
-                else f" with {STACKS[OWN_IPAM].title} (fabric_stack: {OWN_IPAM}) and a gateway for each network:"
+                else f" with {STACKS[OWN_IPAM].title} (fabric_stack: {OWN_IPAM}) and a gateway for each network, or"
+                f" with type: sriov and meta_plugins: [{', '.join(META_PLUGINS)}]:"
             )
             + " https://github.com/ipu-fabric/ipu.fabric/blob/main/docs/networks.md#many-rails",
         )
+
+
+def _keeps_apart(network: PlannedNetwork) -> bool:
+    """Whether pods answer ARP and route by source on this rail."""
+    return {each["type"] for each in network.get("meta_plugins", [])} >= {*META_PLUGINS}
 
 
 def _range(subnet: PlannedSubnet) -> netaddr.IPSet:

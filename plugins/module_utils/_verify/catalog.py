@@ -177,7 +177,8 @@ CHECK_TYPES: t.Dict[str, CheckType] = {
     "policy_routes": CheckType(
         "Replies leave by their rail",
         "network",
-        " ".join(stack.routes for stack in STACKS.values() if stack.routes),
+        " ".join(stack.routes for stack in STACKS.values() if stack.routes)
+        + " With `meta_plugins: [sbr]` look for sbr in the NetworkAttachmentDefinition, then recreate the pods.",
     ),
     "mtu": CheckType(
         "MTU of the interface",

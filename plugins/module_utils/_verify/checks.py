@@ -17,7 +17,7 @@ from .._model.observation import ADVERTISED
 from .._model.plan import Plan, PlannedLink, PlannedNetwork
 from .._model.probe import NetworkFacts, PodFacts, PodLink, Probe, RoutingPolicy
 from .._model.stacks import OWN_DEVICES, STACKS, has_stack, is_derived, stack_name, stack_of
-from .._network.stacks import has_own_routes, network_state, route_seen
+from .._network.stacks import has_own_routes, has_sbr, network_state, route_seen
 from .catalog import (
     ACCEPTED,
     CHECK_TYPES,
@@ -391,13 +391,13 @@ def policy_routes_check(
 ) -> Check:
     """What comes in by a rail is answered by the same rail."""
     gateway = network["subnet"]["gateway"] if network["subnet"] else ""
-    if not gateway:
+    if not gateway and not has_sbr(network):
         return skip("policy_routes", "the network has no gateway", **where)
-    expected = f"own table, default via {gateway} dev {interface}"
+    expected = f"own table, default via {gateway} dev {interface}" if gateway else "own table"
     if policy is None:
         return result("policy_routes", False, expected, "`ip -j rule` and `ip -j route` gave no JSON", **where)
-    version = ipaddress.ip_address(gateway).version
-    mine = [address for address in addresses if ipaddress.ip_address(address).version == version]
+    version = ipaddress.ip_address(gateway).version if gateway else 0
+    mine = [each for each in addresses if not version or ipaddress.ip_address(each).version == version]
     seen = [route_seen(policy, address, interface, gateway) for address in mine]
     good = bool(seen) and all(good for good, _text in seen)
     return result("policy_routes", good, expected, "; ".join(text for _good, text in seen) or "no address", **where)

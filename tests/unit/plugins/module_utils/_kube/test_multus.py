@@ -105,6 +105,12 @@ def of_resource(resource, **changes):
     return {"metadata": {"annotations": {multus.RESOURCE: resource}}, **nad(mtu=None, **changes)}
 
 
+def chain(*plugins):
+    found = of_resource("nvidia.com/a", type="sriov")
+    found["spec"]["config"] = json.dumps({"plugins": [json.loads(found["spec"]["config"]), *plugins]})
+    return found
+
+
 IPOIB = {**NETWORK, "cni": "ipoib"}
 SRIOV = {**NETWORK, "cni": "sriov", "master": "", "resource": "nvidia.com/a", "mtu": 0}
 
@@ -129,6 +135,9 @@ SRIOV = {**NETWORK, "cni": "sriov", "master": "", "resource": "nvidia.com/a", "m
         (of_resource("nvidia.com/a", type="sriov", vlan=0), SRIOV, ""),
         (of_resource("nvidia.com/b", type="sriov"), SRIOV, "is of the resource nvidia.com/b, planned is nvidia.com/a"),
         (nad(type="sriov"), SRIOV, "is of the resource (none)"),
+        (chain({"type": "sbr"}), {**SRIOV, "meta_plugins": [{"type": "sbr"}]}, ""),
+        (chain({"type": "sbr"}), SRIOV, 'has the plugins [{"type": "sbr"}], planned are []'),
+        (chain(), {**SRIOV, "meta_plugins": [{"type": "sbr"}]}, 'has the plugins [], planned are [{"type": "sbr"}]'),
     ],
 )
 def test_nad_faults(found, network, fault):

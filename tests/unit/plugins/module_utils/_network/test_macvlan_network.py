@@ -81,7 +81,7 @@ class Operator:
 
 def run(monkeypatch, cluster, check=False):
     monkeypatch.setattr(macvlan_network, "connect", lambda _module: cluster)
-    options = {"cni": "macvlan", "resource": "", "pool_namespace": "nvidia-network-operator"}
+    options = {"cni": "macvlan", "resource": "", "meta_plugins": [], "pool_namespace": "nvidia-network-operator"}
     params = {**NETWORK, **options, "networks": None, "state": "present", "timeout": 0}
     return macvlan_network.manage_networks(types.SimpleNamespace(params=params, check_mode=check))
 

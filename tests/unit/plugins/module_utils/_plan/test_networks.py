@@ -901,3 +901,17 @@ def test_a_range_in_the_way_is_told_with_whose_it_is(settings, seen, step):
     [finding] = [one for one in plan(site(), **settings)["findings"] if one["check"] == "subnet"]
     assert finding["seen"] == f"the fabric subnet is 10.5.0.0/24 ({seen})"
     assert finding["next"].startswith(step)
+
+
+def test_rails_of_vfs_with_tables_of_their_own(hosts):
+    """Both plugins are needed: one for ARP, one for routes."""
+    rails = rack(hosts, 16, type="sriov", meta_plugins=["tuning", "sbr"])
+    for network in rails:
+        del network["rdma_resource"]
+    for each in hosts.values():
+        for nic in each["rdma"]["links"]:
+            nic.update(max_vfs=16, vfs=8)
+    assert [one["what"] for one in plan(hosts, networks=rails)["findings"] if one["check"] == "subnet"] == []
+    del rails[0]["meta_plugins"]
+    found = [one for one in plan(hosts, networks=rails)["findings"] if one["check"] == "subnet"]
+    assert ["ARP flux" in one["what"] for one in found] == [True]

@@ -133,6 +133,47 @@ def test_sriov(changes, kind, cni, policy):
     assert {"kind": "SriovNetworkNodeState", "name": "w1"}.items() <= wish.ready[-1].items()
 
 
+ARP = {
+    "net.ipv4.conf.IFNAME.arp_announce": "2",
+    "net.ipv4.conf.IFNAME.arp_ignore": "1",
+    "net.ipv4.conf.IFNAME.rp_filter": "2",
+}
+SILENT = {"net.ipv6.conf.IFNAME.accept_ra": "0"}
+
+
+@pytest.mark.parametrize(
+    ("keys", "chained"),
+    [
+        ({}, []),
+        ({"accept_ra": False}, [{"type": "tuning", "sysctl": SILENT}]),
+        ({"meta_plugins": ["sbr"]}, [{"type": "sbr"}]),
+        (
+            {"meta_plugins": ["sbr", "tuning"], "accept_ra": False},
+            [{"type": "tuning", "sysctl": {**ARP, **SILENT}}, {"type": "sbr"}],
+        ),
+    ],
+)
+def test_plugins_that_follow(keys, chained):
+    """The operator puts the text as it is behind its own plugin."""
+    found = planned({"type": "sriov", **keys})
+    assert found["findings"] == []
+    assert json.loads(f"[{rendered(found)[0]['spec']['metaPlugins']}]") == chained
+
+
+@pytest.mark.parametrize(
+    ("network", "seen"),
+    [
+        ({"meta_plugins": ["sbr"]}, "meta_plugins is set, type is macvlan"),
+        ({"type": "host_device", "meta_plugins": ["sbr"]}, "meta_plugins is set, type is host_device"),
+        ({"type": "sriov", "meta_plugins": "sbr"}, "meta_plugins is 'sbr'"),
+        ({"type": "sriov", "meta_plugins": ["vrf"]}, "meta_plugins is '['vrf']'"),
+        ({"type": "sriov", "meta_plugins": ["sbr", "sbr"]}, "meta_plugins is '['sbr', 'sbr']'"),
+    ],
+)
+def test_plugins_that_a_network_can_not_have(network, seen):
+    assert errors(planned(network))["networks"]["seen"] == seen
+
+
 def test_a_cluster_of_one_node_is_not_drained():
     value = {"sriov-network-operator": {"sriovOperatorConfig": {"disableDrain": True}}}
     assert value.items() <= network_operator.sriov_values(True, single=True).items()

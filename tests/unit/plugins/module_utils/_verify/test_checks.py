@@ -1159,3 +1159,21 @@ def test_an_older_plan_says_nothing_of_tokens():
     del planned["cni_token_ends"]
     (check,) = [check for check in check_fabric(planned, probe(), EXPECT) if check.check == "cni_tokens"]
     assert check.status == "skipped"
+
+
+@pytest.mark.parametrize("gateway", ["10.5.0.1", ""])
+def test_sbr_moves_the_routes_of_a_rail_into_a_table(gateway: str) -> None:
+    """As the plugin does it: nothing of the interface stays in the main table, with a gateway or without."""
+    planned, facts = plan(), probe()
+    planned["networks"][0]["meta_plugins"] = [{"type": "sbr"}]
+    planned["networks"][0]["subnet"]["gateway"] = gateway
+    for node, pod_seen in facts["pods"].items():
+        root = pod_seen["root"]
+        root["main_routes"] = [route for route in root["main_routes"] if route["dev"] == "eth0"]
+        root["policy"] = {"rules": {ADDRESSES[node]: "100", "all": "local"}, "defaults": {}}
+        root["policy"]["defaults"] = {"100": [{"gateway": gateway, "dev": "net1"}]} if gateway else {}
+    found = {each.check: each for each in check_fabric(planned, facts, EXPECT) if each.node == "w1"}
+    assert (found["main_routes"].status, found["policy_routes"].status) == ("passed", "passed")
+    facts["pods"]["w1"]["root"]["policy"]["rules"] = {"all": "local"}
+    bad = [each for each in check_fabric(planned, facts, EXPECT) if each.status == "failed"]
+    assert [(each.check, each.seen) for each in bad] == [("policy_routes", "no rule from 10.5.0.137")]
