@@ -96,7 +96,8 @@ def test_a_cluster_that_is_not_there(run: Modules, tmp_path: Path) -> None:
     missing = {"kubeconfig": str(tmp_path / "none"), "objects": [settings("one")]}
     result = run("kube_apply", check=True, **missing)
     assert result["changed"]
-    assert "its cluster is taken for an empty one" in str(result["warnings"])
+    assert "there is no file" in str(result["warnings"])
+    assert "in check mode its cluster counts as empty" in str(result["warnings"])
     with pytest.raises(ModuleFailedError, match=r"Next: Name the file: fabric_kubeconfig"):
         run("kube_apply", **missing)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import re
 import time
 import typing as t
@@ -357,7 +358,9 @@ def connect(module: AnsibleModule) -> Cluster:
         return log_in() if module.check_mode else persist(log_in, where, passes=is_starting, first=True)
     except (CoreException, ApiError, TransportError, OSError) as error:
         if module.check_mode:
-            module.warn(f"The Kubernetes API did not answer ({where}): its cluster is taken for an empty one.")
+            missing = isinstance(auth.get("kubeconfig"), str) and not os.path.exists(os.path.expanduser(where))
+            why = f"there is no file {where}" if missing else where
+            module.warn(f"The Kubernetes API did not answer ({why}): in check mode its cluster counts as empty.")
             return NoCluster()
         if "No configuration found" in str(error):
             raise FabricError(
