@@ -191,18 +191,21 @@ def check_sizes(
 ) -> None:
     """An error or a warning for each host and kind of which there is too little, not both."""
     short = [
-        _Short(host.name, min(missing, key=lambda size: size.level), where, has)
+        one
         for host, facts in observed
-        for name, kind in KINDS.items()
-        for where, has in kind.seen(facts).items()
-        for missing in [
-            [each for each in due_sizes(sizes, host_roles(host, ipu), nodes) if each.kind == name and has < each.least]
-        ]
-        if missing
+        for one in _shortages(host.name, facts, due_sizes(sizes, host_roles(host, ipu), nodes))
     ]
     setting = as_typed([*(each for each in sizes if each.source == VARIABLE), *enough_for(short)])
     for one in short:
         _report(one, nodes, setting, findings)
+
+
+def _shortages(host: str, facts: HostFacts, due: t.Sequence[Size]) -> t.Iterator[_Short]:
+    for name, kind in KINDS.items():
+        for where, has in kind.seen(facts).items():
+            missing = [size for size in due if size.kind == name and has < size.least]
+            if missing:
+                yield _Short(host, min(missing, key=lambda size: size.level), where, has)
 
 
 def enough_for(short: t.Sequence[_Short]) -> t.List[Size]:
