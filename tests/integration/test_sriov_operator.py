@@ -15,7 +15,6 @@ import pytest
 from ansible_collections.ipu.fabric.plugins.module_utils._component.network_operator import sriov_policy, with_vfs
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.multus import main_part, nad_faults
 from ansible_collections.ipu.fabric.plugins.module_utils._model.profiles import OWN_ARP, SRIOV
-from ansible_collections.ipu.fabric.plugins.module_utils._network.macvlan_objects import network_object
 from ansible_collections.ipu.fabric.tests.integration.api_server import (
     NAD_CRD,
     ApiServer,
@@ -36,7 +35,7 @@ POLICIES = [
     {"name": "rail-0", "resource": "sriov_a", "pci": ["0000:81:00.0"], "vfs": 8, "mtu": 9000, "link_layer": "Ethernet"},
     {"name": "rail-1", "resource": "sriov_b", "pci": ["0000:a1:00.0"], "vfs": 4, "mtu": 0, "link_layer": "InfiniBand"},
 ]
-NETWORK = {"namespace": "default", "master": "", "mode": "", "mtu": 0, "ipam": {"type": "nv-ipam", "poolName": "rail"}}
+NETWORK = {"namespace": "default", "mtu": 0, "ipam": {"type": "nv-ipam", "poolName": "rail"}}
 NETWORKS = [
     {**NETWORK, "name": "sriov-rail", "cni": "sriov", "resource": "nvidia.com/sriov_a"},
     {
@@ -131,21 +130,24 @@ def test_policies_become_vfs_and_a_resource(api: ApiServer, run: Modules) -> Non
 
 @pytest.mark.usefixtures("operator")
 def test_networks_become_attachments(api: ApiServer, run: Modules) -> None:
-    made = [network_object(network, HOME) for network in NETWORKS]
-    assert run("kube_apply", objects=made)["changed"]
+    made = {"networks": NETWORKS, "pool_namespace": HOME}
+    assert run("macvlan_network", **made)["changed"]
 
     def attachments() -> t.Dict[str, t.Any]:
         found = api.get("-n", "default", "network-attachment-definitions")["items"]
         ours = {network["name"] for network in NETWORKS}
         return {each["metadata"]["name"]: each for each in found if each["metadata"]["name"] in ours}
 
-    assert eventually(lambda: len(attachments()) == len(NETWORKS), 60)
+    assert len(attachments()) == len(NETWORKS)
     for network in NETWORKS:
         nad = attachments()[network["name"]]
         assert nad["metadata"]["annotations"]["k8s.v1.cni.cncf.io/resourceName"] == network["resource"]
         assert nad_faults(nad, network) == []
         config = main_part(json.loads(nad["spec"]["config"]), network["cni"])
         assert (config["type"], config["ipam"]) == (network["cni"], network["ipam"])
-    assert not run("kube_apply", objects=made)["changed"]
-    run("kube_apply", objects=made, state="absent")
-    assert eventually(lambda: not attachments(), 60)
+    assert not run("macvlan_network", **made)["changed"]
+    without = [{key: value for key, value in network.items() if key != "meta_plugins"} for network in NETWORKS]
+    assert run("macvlan_network", networks=without, pool_namespace=HOME)["changed"]
+    assert all("plugins" not in json.loads(nad["spec"]["config"]) for nad in attachments().values())
+    run("macvlan_network", **made, state="absent")
+    assert not attachments()

@@ -15,8 +15,9 @@ from .._network.macvlan_objects import namespaces
 from .objects import pods_on
 
 # Of what a plan says of a network, what ipu.fabric.macvlan_network takes.
-OPTIONS = ("name", "namespace", "master", "mode", "mtu", "ipam", "pools", "pool")
-OF_TYPES = ("cni", "resource", "meta_plugins")  # where it is not macvlan
+OPTIONS = ("name", "namespace", "master", "mtu", "ipam", "pools", "pool")
+OF_MACVLAN = ("mode",)
+OF_OTHERS = ("cni", "resource", "meta_plugins")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -37,7 +38,11 @@ def decide(settings: Settings, _seen: Seen) -> Networks:
     pools = [pool for network in settings.networks for pool in pools_of({**network})]
     return Networks(
         networks=[
-            {key: value for key, value in network.items() if key in (*OPTIONS, *(OF_TYPES if "cni" in network else ()))}
+            {
+                key: value
+                for key, value in network.items()
+                if key in (*OPTIONS, *(OF_OTHERS if "cni" in network else OF_MACVLAN))
+            }
             for network in settings.networks
         ],
         objects=[

@@ -3,10 +3,12 @@
 import json
 
 import pytest
+from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 from ansible_collections.ipu.fabric.plugins.module_utils._component import macvlan, network_operator
 from ansible_collections.ipu.fabric.plugins.module_utils._kube.multus import planned_config
 from ansible_collections.ipu.fabric.plugins.module_utils._network.macvlan_objects import network_object
 from ansible_collections.ipu.fabric.plugins.module_utils._plan import report as plan_report
+from ansible_collections.ipu.fabric.plugins.modules.macvlan_network import POOLS, SETTINGS
 from ansible_collections.ipu.fabric.tests.unit.fixtures.components import defaults
 from ansible_collections.ipu.fabric.tests.unit.fixtures.site import change, errors, link, plan, site
 
@@ -172,6 +174,25 @@ def test_plugins_that_follow(keys, chained):
 )
 def test_plugins_that_a_network_can_not_have(network, seen):
     assert errors(planned(network))["networks"]["seen"] == seen
+
+
+@pytest.mark.parametrize(
+    ("network", "changes"),
+    [
+        ({}, ()),
+        ({"type": "ipoib", "select": {"name": "ens1f0"}}, (INFINIBAND,)),
+        ({"type": "host_device"}, (nic(vfs=0),)),
+        ({"type": "sriov", "accept_ra": False}, ()),
+        ({"type": "sriov"}, (INFINIBAND,)),
+    ],
+)
+def test_the_module_takes_what_the_role_gives_it(network, changes):
+    """A mode that is empty was refused: no network but a macvlan was ever created."""
+    found = planned(network, *changes)
+    given = macvlan.decide(defaults("macvlan", networks=found["networks"]), macvlan.Seen()).networks
+    options = {"name": {"type": "str", "required": True}, **SETTINGS, **POOLS}
+    spec = {"networks": {"type": "list", "elements": "dict", "options": options}}
+    assert ArgumentSpecValidator(spec).validate({"networks": given}).error_messages == []
 
 
 def test_a_cluster_of_one_node_is_not_drained():
