@@ -355,7 +355,7 @@ class _HostOptional(t.TypedDict, total=False):
     vip: t.Optional[VipFacts]  # None: not asked about
     control_plane: t.Optional[ControlPlaneFacts]  # None: the host is not a control plane
     locked_memory: str  # the highest limit that systemd can give a service: unlimited, or bytes; empty: not known
-    noexec: t.List[str]  # folders whose programs are run, on mounts with noexec
+    noexec: t.List[str]  # folders that programs are run from, on mounts with noexec
     kubernetes: KubernetesFacts  # observations of earlier releases lack it
     runtime: str  # containerd or docker on a kubeadm node; another runtime's socket; empty: no node, or not known
     cni_files: t.List[CniFile]  # in the order in which runtimes read them

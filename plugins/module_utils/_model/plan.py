@@ -521,7 +521,7 @@ class Admission(t.TypedDict):
     """Which nodes accept new pods."""
 
     mode: str  # warn: all nodes; enforce: only proved ones
-    max_unproved: str  # how many unproved nodes a failed proof may close: a number or a percentage
+    max_unproved: str  # how many of the fabric's nodes a failed proof may close: a number or a percentage
 
 
 class OwnDevices(t.TypedDict, total=False):

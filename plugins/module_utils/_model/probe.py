@@ -150,7 +150,7 @@ class GatewayAnswer(t.TypedDict):
     network: str
     address: str
     ping: Ping
-    mac: str  # answers for the address, whether or not pings get through; empty: none
+    mac: str  # that answers for the address, whether or not pings get through; empty: none
 
 
 class Attached(t.TypedDict, total=False):
@@ -164,14 +164,14 @@ class _Asked(t.TypedDict, total=False):
     root: NetworkFacts
     user: UserFacts
     rdma: RdmaFacts
-    gateways: t.List[GatewayAnswer]  # missing where no network of the pod has one
+    gateways: t.List[GatewayAnswer]  # missing if no network of the pod has one
     gateways_error: str
     gpus: int  # GPUs that it holds: all of its node, or none
     gpus_refused: str  # why its node did not give it the GPUs that it offers
 
 
 class PodFacts(_Asked):
-    """The probe pod of a node; empty fields if the pod does not run."""
+    """The probe pod of a node, without facts if the pod does not run."""
 
     host: str  # its inventory name
     pod: str
@@ -204,7 +204,7 @@ class Crossing(Pair):
     asked: str  # link-local address; empty: the pod has none
     near: Ping
     far: Ping
-    mac: str  # answers for the address on the client's own network; empty: none, so a router was asked
+    mac: str  # that answers for the address on the client's own network; empty: none, so a router was asked
     error: str
 
 

@@ -76,7 +76,7 @@ class Settings:
     cni: str
     pod_network: t.Mapping[str, object]  # settings of `calico` (its Installation) and `flannel` (its backend)
     cni_bin_directory: str  # where containerd looks for CNI plugins; empty: what the hosts say
-    cni_network_directory: str  # and for their configurations; empty: what the hosts say
+    cni_network_directory: str  # where containerd looks for CNI configurations; empty: what the hosts say
     calico_version: str
     pod_cidr: str  # one CIDR, or one of each family with a comma between
     service_cidr: str

@@ -77,7 +77,7 @@ def with_drift(plan: Plan, drift: t.Sequence[Drift], now: str) -> Plan:
 
 
 def without_drift(plan: Plan) -> Plan:
-    """The plan after site has run: drift seen before it is outdated."""
+    """The plan after site has run: drift that was seen earlier is outdated."""
     return _summed({**plan, "drift": None, "drift_time": ""})
 
 

@@ -415,7 +415,7 @@ def files_text(folder: str, kubeconfig: str, recorded: bool) -> str:
 
 
 def as_text(plan: Preflight, title: str = "Plan", known: t.Sequence[Finding] = ()) -> str:
-    """The whole plan for a terminal: decisions, hosts, findings, differences from the earlier plan, and a summary.
+    """The whole plan for a terminal: decisions, hosts, findings, differences from the earlier plan, a closing line.
 
     known: findings that the last run reported. Warnings among them get one line; errors are always shown in full.
     """

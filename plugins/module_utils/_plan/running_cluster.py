@@ -249,7 +249,7 @@ def check_blocks(running: t.Optional[Running], networks: t.Sequence[PlannedNetwo
 def check_stack(
     running: t.Optional[Running], networks: t.Sequence[PlannedNetwork], releases: Releases, findings: Findings
 ) -> None:
-    """Two stacks with a network of one name write the same NetworkAttachmentDefinition, and share its addresses."""
+    """Two stacks with a network of one name write one NetworkAttachmentDefinition, and allocate the same addresses."""
     planned, wanted = {network["name"] for network in networks}, stack_name(releases)
     for name, stack in STACKS.items():
         seen = running.facts.get("fabric_networks", []) if running else []
