@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A plan of any cluster, read from its API: nothing is written, and no host is asked."""
+"""Derives the plan of any cluster from its API: nothing is written, and no host is asked."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ POLICIES = {
     **KINDS,
     "SriovNetworkNodePolicy": VF_POLICIES,
 }
-# ConfigMaps of the RDMA shared device plugin without an operator, as its own manifests have it, and of multus.
+# ConfigMaps of multus, and of the RDMA shared device plugin when installed by its own manifests, without an operator.
 CONFIGS = ("rdma-devices", "multus-daemon-config")
 
 
@@ -46,7 +46,7 @@ def named_config_maps(cluster: Cluster) -> t.List[Object]:
 
 
 def read_objects(cluster: Cluster) -> ClusterObjects:
-    """All pods only where one of them may have the only address of a network."""
+    """Objects of the cluster. Pods are read only if a network may have a single address that one of them holds."""
     attachments = cluster.items(ATTACHMENTS)
     fixed = any(ipam.get("type") == "static" for each in attachments for ipam in read_ipams(each))
     version = query("gitVersion", cluster.get("/version")) or ""
@@ -67,7 +67,7 @@ def read_objects(cluster: Cluster) -> ClusterObjects:
 
 
 def plan_of(cluster: Cluster, only: t.Sequence[str]) -> Plan:
-    """The plan of what the cluster has. FabricError with all that this user lacks, or where nothing can be proved."""
+    """The plan of what the cluster has. FabricError with all rights this user lacks, or if nothing can be proved."""
     require_rights(
         cluster,
         served_rights(cluster, TO_PROVE),

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which control plane a backup is taken from, and of which cluster it is, for the playbook backup."""
+"""Which control plane a backup is taken from, and which cluster it is of, for the playbook backup."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .settings import NoSettings as Settings
 
 @dataclasses.dataclass(frozen=True)
 class Seen:
-    """The cluster, and its control planes by the inventory."""
+    """The cluster, and its control planes from the inventory."""
 
     hosts: t.Sequence[str]
     facts: t.Sequence[t.Mapping[str, t.Any]]  # what ipu.fabric.host_info returned, in this order
@@ -24,14 +24,14 @@ class Seen:
 
 @dataclasses.dataclass(frozen=True)
 class BackupWish:
-    """What a backup says about itself."""
+    """What a backup records about itself."""
 
     control_plane: str
     cluster: BackupCluster
 
 
 def decide(settings: Settings, seen: Seen) -> BackupWish:
-    """FabricError without an API server that answers."""
+    """Raise FabricError if no API server answers."""
     hosts = {name: answer["host"] for name, answer in zip(seen.hosts, seen.facts) if "host" in answer}
     plane = next((name for name, facts in hosts.items() if facts["cluster"]["answered"]), "")
     if not plane:

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a bundle of a plan has besides Kubernetes, for the playbook bundle."""
+"""What a bundle contains besides Kubernetes, for the playbook bundle."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .._model.wish import Package
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
-    """Variables of the role verify, without its name before them."""
+    """Variables of the role verify, without its name as a prefix."""
 
     image: str
     rdma_image: str
@@ -23,11 +23,11 @@ class Settings:
 
 @dataclasses.dataclass(frozen=True)
 class Seen:
-    """What is asked for."""
+    """What was requested."""
 
     directory: str
     plan_file: str
-    plan: t.Optional[Plan]  # None: there is no such file
+    plan: t.Optional[Plan]  # None: the file does not exist
     gpu: bool
     ipu: bool
     ntp: t.Sequence[str]
@@ -35,15 +35,15 @@ class Seen:
 
 @dataclasses.dataclass(frozen=True)
 class BundleWish:
-    """What each role would have from the internet."""
+    """What each role would otherwise download."""
 
-    charts: t.Sequence[str]  # names of the components that decide which
+    charts: t.Sequence[str]  # names of the components that decide which charts
     packages: t.Sequence[Package]
     images: t.Sequence[str]
 
 
 def decide(settings: Settings, seen: Seen) -> BundleWish:
-    """FabricError for a plan that no bundle can be made of."""
+    """Raise FabricError for a plan that no bundle can be made for."""
     if not seen.directory or not seen.plan:
         raise FabricError(
             "A bundle is written for a plan.",

@@ -1,9 +1,9 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The Installation of Calico, as its operator keeps it. Pure.
+"""Calico's Installation, in the form in which its operator keeps it. Pure.
 
-The operator writes its defaults into ipPools, a list that the API server replaces as a whole: a pool without them would
-be a change in each run. They are those of tigera/operator, pkg/controller/ippool/defaults.go.
+The operator writes its defaults into ipPools, a list that the API server replaces as a whole: without them, a pool
+would change in each run. They come from pkg/controller/ippool/defaults.go of tigera/operator.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from .._common.result import FabricError
 from .._kube.merge_values import merge_values
 from .._kube.query import Object
 
-# Pools that the site does not write itself, and BGP, which VXLAN does not need.
+# Settings of pools that the site does not define itself; and no BGP, which VXLAN does not need.
 OWN_POOL = {"encapsulation": "VXLAN", "natOutgoing": "Enabled"}
 OWN_NETWORK = {"bgp": "Disabled"}
 
@@ -35,7 +35,7 @@ def network_of(pool: Object) -> Network:
 
 
 def pool_name(pool: Object, pools: t.Sequence[Object]) -> str:
-    """The name that the operator gives a pool without one."""
+    """The name that the operator gives to a pool without a name."""
     network = network_of(pool)
     if len(pools) == 1 or (len(pools) == 2 and len(families(pools)) == 2):
         return f"default-ipv{network.version}-ippool"
@@ -47,7 +47,7 @@ def families(pools: t.Iterable[Object]) -> t.Set[int]:
 
 
 def with_defaults(pool: Object, pools: t.Sequence[Object], bgp: str) -> Object:
-    """A pool with all that the operator would add. Without BGP it refuses its own default, IPIP."""
+    """A pool with everything that the operator would add. Without BGP, it refuses its own default, IPIP."""
     ipv4 = network_of(pool).version == 4
     return {
         "name": pool_name(pool, pools),
@@ -64,15 +64,15 @@ def with_defaults(pool: Object, pools: t.Sequence[Object], bgp: str) -> Object:
 
 
 def calico_installation(pod_cidrs: t.Sequence[str], settings: t.Optional[Object] = None) -> Object:
-    """The spec of the Installation for these ranges, with a site's own settings merged in."""
+    """The Installation's spec for these ranges, with a site's own settings merged in."""
     network = merge_values(OWN_NETWORK, (settings or {}).get("calicoNetwork") or {})
     pools = network.get("ipPools", [{"cidr": cidr, **OWN_POOL} for cidr in pod_cidrs])
     if pools is not None:
         network["ipPools"] = [with_defaults(pool, pools, network["bgp"]) for pool in pools]
     for family in sorted(families([*({"cidr": cidr} for cidr in pod_cidrs), *(pools or [])])):
         key = f"nodeAddressAutodetectionV{family}"
-        # The operator's default takes the first address that it finds, be it a fabric NIC's; and it refuses a second
-        # way beside that one, which clusters have that were made with it.
+        # The operator's default uses the first address that it finds, which may be a fabric NIC's. And it refuses a
+        # second method beside that default, which clusters created with it still have.
         chosen = network.get(key) or {"kubernetes": "NodeInternalIP"}
         network[key] = {"firstFound": False, **chosen}
     return {**(settings or {}), "calicoNetwork": network}

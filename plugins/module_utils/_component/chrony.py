@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The servers that a host takes its time from, in files beside chrony's own configuration."""
+"""The servers that a host takes its time from, in files next to chrony's own configuration."""
 
 from __future__ import annotations
 
@@ -14,41 +14,41 @@ from .._model.wish import HostFile
 CONF, CONF_DIRECTORY, SOURCES_DIRECTORY = "/etc/chrony/chrony.conf", "/etc/chrony/conf.d", "/etc/chrony/sources.d"
 READS = re.compile(r"(?m)^[ \t]*(confdir|sourcedir)[ \t](?:.*[ \t])?(/etc/chrony/(?:conf|sources)\.d)/?(?:[ \t]|$)")
 HEAD = "# Written by the role chrony of ipu.fabric.\n"
-# A clock that is off by more than a second is set when chrony begins; else it would take hours.
+# A clock that is off by more than a second is stepped when chrony starts: slewing would take hours.
 STEP = "makestep 1 3\nrtcsync\n"
 
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
-    """Variables of the role, without its name before them."""
+    """Variables of the role, without its name as a prefix."""
 
     servers: t.Sequence[str]
 
 
 @dataclasses.dataclass(frozen=True)
 class Seen:
-    """What the role has read."""
+    """What the role read."""
 
     host: str
     conf: t.Optional[str]  # the text of chrony's own configuration; None: no such file
-    to_come: bool  # in check mode the package may not be there yet, which brings that file
+    to_come: bool  # in check mode, the package that brings that file may not be installed yet
 
 
 @dataclasses.dataclass(frozen=True)
 class Clock:
-    """What chrony is to have of this role."""
+    """The files that this role gives to chrony."""
 
     files: t.Sequence[HostFile]
 
 
 def missing_lines(conf: str) -> t.List[str]:
-    """The lines by which chrony reads these directories, as far as its own configuration lacks them."""
+    """Lines that chrony's own configuration lacks, and without which it does not read these directories."""
     read = {" ".join(found) for found in READS.findall(conf)}
     return [line for line in (f"confdir {CONF_DIRECTORY}", f"sourcedir {SOURCES_DIRECTORY}") if line not in read]
 
 
 def decide(settings: Settings, seen: Seen) -> Clock:
-    """FabricError where chrony would not read the files: its own configuration is left alone."""
+    """Raise FabricError if chrony would not read the files: its own configuration is left alone."""
     missing = [] if seen.conf is None and seen.to_come else missing_lines(seen.conf or "")
     if missing:
         lines = " and ".join(missing)

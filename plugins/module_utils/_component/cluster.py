@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What components decide by: the cluster and its operators, read in one call."""
+"""What components base their decisions on: the cluster and its operators, read in one call."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def read_mpi_operator(cluster: Cluster) -> MpiFacts:
 def read(module: AnsibleModule) -> t.Dict[str, t.Any]:
     """Body of the module cluster_info."""
     cluster, params = connect(module), module.params
-    if params["parts"] == ["rights"]:  # who may not read the rest is told so
+    if params["parts"] == ["rights"]:  # answered even if the user may read nothing else
         missing = missing_rights(cluster)
         user = user_name(cluster) if missing else ""
         return {"changed": False, "present": cluster.present, "rights": missing, "user": user}

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What taking a cluster away removes from its hosts, for the playbook reset."""
+"""What the removal of a cluster takes off its hosts, for the playbook reset."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from .settings import NoSettings as Settings
 
 @dataclasses.dataclass(frozen=True)
 class Seen:
-    """The hosts, what is on them, and what was said of their cluster."""
+    """The hosts, what is on them, and what the user said about their cluster."""
 
     hosts: t.Sequence[str]
-    found: t.Sequence[FoundOnHost]  # by ipu.fabric.host_reset in check mode, in this order; of a silent one nothing
+    found: t.Sequence[FoundOnHost]  # from ipu.fabric.host_reset in check mode, in this order; empty for a silent host
     answer: ClusterAnswer
-    jobs: t.Sequence[str]  # that hold IPUs
-    name: str  # that was given for the cluster
-    force: bool  # whether jobs may go with it
-    reports: t.Sequence[str]  # paths on this machine, of what was proved and applied
+    jobs: t.Sequence[str]  # jobs that hold IPUs
+    name: str  # the cluster's name as the user gave it
+    force: bool  # whether jobs may be removed with it
+    reports: t.Sequence[str]  # paths on the controller: records of what was proved and applied
 
 
 def decide(settings: Settings, seen: Seen) -> ResetPlan:
-    """Its refusal is said after what would go."""
+    """Plan the reset. A refusal is part of the plan, so that it can follow the list of what would be removed."""
     found = {host: answer or FoundOnHost() for host, answer in zip(seen.hosts, seen.found)}
     return plan_reset(found, seen.answer, seen.jobs, seen.reports, Confirmation(seen.name, seen.force))

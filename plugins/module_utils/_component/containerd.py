@@ -1,11 +1,11 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""containerd's configuration: a drop-in of ours, and a main file that imports it and is otherwise left as it is. Pure.
+"""containerd's configuration: our drop-in, and a main file that imports it and otherwise stays as it is. Pure.
 
 What else a host gets, and for which runtime, is decided in kubernetes_host.py.
 
-containerd 2 merges drop-ins table by table; containerd 1 takes all of a plugin's settings from the last file with any.
-Up to 2.2 a drop-in of another version than the main file is ignored in part, and 2.3 refuses one of a higher version.
+containerd 2 merges drop-ins table by table; containerd 1 takes all of a plugin's settings from the last file that has
+any. A drop-in whose version differs from the main file's is partly ignored up to 2.2; 2.3 refuses a higher version.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from .._kube.merge_values import merge_values
 with contextlib.suppress(ImportError):  # every controller has it, and hosts don't need it
     import tomllib
 
-Config = t.Dict[str, t.Any]  # as TOML has it
+Config = t.Dict[str, t.Any]  # parsed TOML
 
 MAIN = "/etc/containerd/config.toml"
 DROP_INS, DROP_IN = CONTAINERD_DROP_INS, CONTAINERD_DROP_IN
 CERTS = "/etc/containerd/certs.d"
-# The CRI by its names in all versions. Docker's package turns it off.
+# Names of the CRI plugin in all versions. Docker's containerd package disables it.
 CRI_1, IMAGES, RUNTIME = "io.containerd.grpc.v1.cri", "io.containerd.cri.v1.images", "io.containerd.cri.v1.runtime"
 CRI = ("cri", CRI_1, IMAGES, RUNTIME)
 # The first release that looks for CNI plugins in several directories (bin_dirs), and the first without bin_dir.
@@ -38,7 +38,7 @@ MANY_PLUGINS, NO_SINGLE_PLUGINS = (2, 1), (2, 4)
 
 
 class CniDirectories(t.TypedDict):
-    """Where pod networks put their files, the one that counts most first."""
+    """Where pod networks put their files, the most important directory first."""
 
     plugins: t.List[str]
     networks: t.List[str]
@@ -68,7 +68,7 @@ def read_config(text: str, path: str = MAIN) -> Config:
 
 
 def main_version(main: Config, first: bool) -> int:
-    """The version that the main file has, or gets when it is as good as empty."""
+    """The version of the main file, or the one that a practically empty file gets."""
     version = main.get("version") or 1
     if version > 1:
         if first and version > 2:
@@ -85,14 +85,14 @@ def by_hand(seen: str, step: str) -> FabricError:
 
 
 def imports_drop_in(entry: str) -> bool:
-    """Whether an import names the drop-in of ours. An asterisk stands for a part of one name, never for a slash."""
+    """Whether an import matches our drop-in. An asterisk matches part of one name, never a slash."""
     names = posixpath.normpath(posixpath.join(posixpath.dirname(MAIN), entry)).split("/")
     ours = DROP_IN.split("/")
     return len(names) == len(ours) and all(map(fnmatch.fnmatchcase, ours, names))
 
 
 def with_key(text: str, name: str, value: object) -> str:
-    """The text with a key of the top level set to a value, everything else as it was."""
+    """The text with a top-level key set to a value, and otherwise unchanged."""
     line = f"{name} = {json.dumps(value, ensure_ascii=False)}"
     table = re.search(r"^[ \t]*\[", text, re.MULTILINE)
     head, rest = (text[: table.start()], text[table.start() :]) if table else (text, "")
@@ -102,7 +102,7 @@ def with_key(text: str, name: str, value: object) -> str:
 
 
 def edit_main(text: str, main: Config, wanted: Config) -> str:
-    """The text with these values of the top level. What can't be edited safely is left to a person."""
+    """The text with these top-level values. Raises FabricError for what can't be edited safely."""
     edited = text
     for name in ("disabled_plugins", "imports", "version"):
         if main.get(name) != wanted.get(name):
@@ -118,7 +118,7 @@ def edit_main(text: str, main: Config, wanted: Config) -> str:
 
 
 def own_settings(version: int, pause_image: str, restrict_oom_score_adj: bool, registry: Config, cni: Config) -> Config:
-    """What Kubernetes needs, in the table names of the version. What is default anyway is left to others."""
+    """What Kubernetes needs, in the table names of the version. Settings with a suitable default are left out."""
     runc = {"runtime_type": "io.containerd.runc.v2", "options": {"SystemdCgroup": True}}
     runtime: Config = {"containerd": {"runtimes": {"runc": runc}}}
     if restrict_oom_score_adj:
@@ -135,7 +135,7 @@ def own_settings(version: int, pause_image: str, restrict_oom_score_adj: bool, r
 
 
 def table_of(site: Config, name: str) -> Config:
-    """A table of the CRI, by whichever name a plugin of it has."""
+    """A table of the CRI, from any of its plugin's names."""
     plugins = site.get("plugins", {})
     found: Config = {}
     for plugin in (CRI_1, IMAGES, RUNTIME):
@@ -144,20 +144,20 @@ def table_of(site: Config, name: str) -> Config:
 
 
 def old_tables(registry: Config) -> t.List[str]:
-    """Tables with which containerd does not load its CRI beside a config_path."""
+    """Tables that keep containerd from loading its CRI if there is also a config_path."""
     mirrors = [f"registry.mirrors.{json.dumps(name)}" for name in registry.get("mirrors") or {}]
     configs = registry.get("configs") or {}
     return mirrors + [f"registry.configs.{json.dumps(name)}.tls" for name in configs if configs[name].get("tls")]
 
 
 def without_login(url: str) -> str:
-    """A URL of a registry as a message may have it."""
+    """A registry's URL without a login, for messages."""
     parts = urllib.parse.urlsplit(url if "://" in url else f"https://{url}")
     return parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
 
 
 def host_lines(url: str, configs: Config) -> t.List[str]:
-    """What hosts.toml has of one host."""
+    """The lines of hosts.toml for one host."""
     parts = urllib.parse.urlsplit(url)
     tls = (configs.get(parts.netloc) or {}).get("tls") or {}
     lines = [f"[host.{json.dumps(url)}]", 'capabilities = ["pull", "resolve"]']
@@ -173,7 +173,7 @@ def host_lines(url: str, configs: Config) -> t.List[str]:
 
 
 def hosts_files(registry: Config) -> str:
-    """The files under certs.d that say what the old tables say."""
+    """The files under certs.d that are equivalent to the old tables."""
     configs, mirrors = registry.get("configs") or {}, registry.get("mirrors") or {}
     hosts = {name: list(map(without_login, mirror.get("endpoint") or [])) for name, mirror in mirrors.items()}
     served = {urllib.parse.urlsplit(url).netloc for urls in hosts.values() for url in urls}
@@ -187,7 +187,7 @@ def hosts_files(registry: Config) -> str:
 
 
 def own_registry(site: Config, mirror: bool) -> Config:
-    """Where hosts.toml files are. What the site has said of registries stays as it is, or the run ends before that."""
+    """Where hosts.toml files are. Keeps the site's registry settings; raises FabricError if they can't stay."""
     registry = table_of(site, "registry")
     path, old = registry.get("config_path") or "", old_tables(registry)
     if old and (path or mirror):
@@ -220,7 +220,7 @@ def release_of(text: str) -> t.Tuple[int, ...]:
 
 
 def one_directory(what: str, said: str, wanted: t.Sequence[str], usual: str, release: str) -> str:
-    """The directory that containerd has to be told, of which it takes one; empty if it looks there already."""
+    """The one directory that containerd has to be told; empty if it looks there already."""
     if said in wanted:
         return ""
     if len(wanted) > 1:
@@ -236,7 +236,7 @@ def one_directory(what: str, said: str, wanted: t.Sequence[str], usual: str, rel
 
 
 def own_cni(site: Config, settings: Config, version: int, release: str, wanted: CniDirectories) -> Config:
-    """Where containerd looks for CNI files, if that is not where they are: Debian's looks in /usr/lib/cni."""
+    """Where containerd looks for CNI files, unless they are there already: Debian's package looks in /usr/lib/cni."""
     said, told = table_of(site, "cni"), table_of(settings, "cni")
     cni: Config = {}
     number = release_of(release)
@@ -286,7 +286,7 @@ def containerd_config(
     mirror: bool = False,
     cni: t.Optional[CniDirectories] = None,
 ) -> ContainerdConfig:
-    """Both files, from what the main file and drop-ins of `others` say now, and from containerd's release."""
+    """Both files, from the current main file and drop-ins of `others`, for this release of containerd."""
     first = release.startswith("1.")
     main = read_config(text)
     version = main_version(main, first)
@@ -298,7 +298,7 @@ def containerd_config(
         wanted["disabled_plugins"] = [name for name in main["disabled_plugins"] if name not in CRI]
     format_version = 2 if version == 2 else 3
     check_settings(settings or {}, format_version)
-    # containerd 1 takes them from the last file: a drop-in after ours takes the place of ours.
+    # containerd 1 takes settings from the last file: a drop-in after ours replaces ours.
     site = main
     for path, other in sorted((others or {}).items()):
         if not first or path < DROP_IN:

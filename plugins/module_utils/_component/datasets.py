@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""PersistentVolumes for directories of NFS servers, and their claims."""
+"""PersistentVolumes for directories of NFS servers, with their claims."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class _Directory(t.TypedDict):
 
 
 class NfsVolume(_Directory, total=False):
-    """A directory of an NFS server. Empty and missing mean the default."""
+    """A directory of an NFS server. An empty or missing key means the default."""
 
     namespace: str
     volume: str  # name of the PersistentVolume
@@ -42,18 +42,18 @@ class NfsVolume(_Directory, total=False):
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
-    """Variables of the role, without its name before them."""
+    """Variables of the role, without its name as a prefix."""
 
     volumes: t.Sequence[NfsVolume]
 
 
 @dataclasses.dataclass(frozen=True)
 class Seen:
-    """Nothing: it is decided by the settings alone."""
+    """Nothing: the settings alone decide."""
 
 
 def names_of(wanted: NfsVolume) -> t.Tuple[str, str, str]:
-    """Namespace and name of the claim, and the name of its volume: volumes have no namespace."""
+    """Namespace and name of the claim, and name of its volume: volumes have no namespace."""
     namespace = wanted.get("namespace") or "default"
     return namespace, wanted["name"], wanted.get("volume") or f"{namespace}-{wanted['name']}"
 
@@ -86,7 +86,7 @@ def problems(wanted: NfsVolume) -> t.List[str]:
 
 
 def check(volumes: t.Sequence[NfsVolume]) -> None:
-    """FabricError with everything that is wrong, before anything reaches the cluster."""
+    """Raise FabricError with everything that is wrong, before anything reaches the cluster."""
     found = [
         f"{wanted.get('name') or f'entry {number}'}: {text}"
         for number, wanted in enumerate(volumes, 1)
@@ -106,13 +106,13 @@ def check(volumes: t.Sequence[NfsVolume]) -> None:
 
 
 def persistent_volume(wanted: NfsVolume) -> Object:
-    """A volume for one claim alone. Retain: what is on the server is nobody's to delete."""
+    """A volume for one claim only. Retain: nobody may delete the data on the server."""
     namespace, name, volume = names_of(wanted)
     source: Object = {"server": wanted["server"], "path": wanted["path"]}
     options = list(wanted.get("mount_options") or MOUNT_OPTIONS)
     if wanted.get("read_only"):
         source["readOnly"] = True
-        # The kubelet takes that from a pod's own NFS volume only, and would mount this one for writing.
+        # The kubelet honours readOnly only in a pod's own NFS volume, and would mount this volume read-write.
         options += [] if "ro" in options else ["ro"]
     return {
         "apiVersion": "v1",
@@ -132,7 +132,7 @@ def persistent_volume(wanted: NfsVolume) -> Object:
 
 
 def claim(wanted: NfsVolume) -> Object:
-    """The claim. Without the empty class a cluster's default class would make a volume of its own."""
+    """The claim. With an empty class, the cluster's default class does not create another volume for it."""
     namespace, name, volume = names_of(wanted)
     return {
         "apiVersion": "v1",
@@ -149,13 +149,13 @@ def claim(wanted: NfsVolume) -> Object:
 
 
 def to_be_bound(obj: Object) -> Object:
-    """What kube_wait takes to wait until a volume and its claim have found each other."""
+    """A volume or claim in the form in which kube_wait waits until it is bound."""
     wanted = {"api_version": "v1", "kind": obj["kind"], "field": "status.phase", "value": "Bound"}
     return {**wanted, "name": obj["metadata"]["name"], "namespace": obj["metadata"].get("namespace", "")}
 
 
 def decide(settings: Settings, _seen: Seen) -> Objects:
-    """The objects of all directories, each volume before its claim. FabricError with all that is wrong."""
+    """The objects of all directories, each volume before its claim. FabricError with everything that is wrong."""
     check(settings.volumes)
     objects = [made for wanted in settings.volumes for made in (persistent_volume(wanted), claim(wanted))]
     return Objects(objects, ready=[to_be_bound(obj) for obj in objects])

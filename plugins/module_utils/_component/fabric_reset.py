@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What removing the fabric takes off a cluster, what stays, and why nothing is removed, for the playbook reset."""
+"""What a removal of the fabric takes off a cluster, what stays, and why it may be refused, for the playbook reset."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from .._model.stacks import STACKS, StackName
 from .._plan.cluster_identity import is_bare, observed
 from .settings import NoSettings as Settings
 
-NAMES = 8  # of nodes, in one line
-REQUEST = "fabric"  # of fabric_reset
+NAMES = 8  # node names in one line
+REQUEST = "fabric"  # value of fabric_reset
 MPI_OPERATOR = "the MPI operator (ipu.fabric.workloads -e mpi_operator_state=absent -e fabric_metrics=false removes it)"
 HOST_SETTINGS = "Settings of hosts stay: the limit of locked memory, kernel modules and sysctls."
 HOSTS_TOO = "-e fabric_reset=cluster shows what is left on the hosts."
 
 
 class Stack(t.TypedDict, total=False):
-    """Of what fabric_stack and cluster_info say of an operator and what it serves: what decides."""
+    """The part of what fabric_stack and cluster_info return about an operator and its objects that decides."""
 
     objects: t.List[str]
     pods: t.List[str]
@@ -32,35 +32,35 @@ class Stack(t.TypedDict, total=False):
 
 @dataclasses.dataclass(frozen=True)
 class Seen:
-    """The hosts alone at first; what the cluster has once it has answered."""
+    """At first only the hosts; what the cluster has, once it has answered."""
 
     hosts: Observations = dataclasses.field(default_factory=dict)
-    request: str = ""  # fabric_reset
+    request: str = ""  # value of fabric_reset
     force: bool = False
-    removes_cluster: bool = True  # whether fabric_reset=cluster could remove what is below the fabric
+    removes_cluster: bool = True  # whether fabric_reset=cluster could remove Kubernetes too
     stacks: t.Mapping[StackName, Stack] = dataclasses.field(default_factory=dict)
-    own: t.Sequence[str] = ()  # NAMESPACE/NAME of the operators and of whereabouts that are ours
-    marked: t.Sequence[str] = ()  # nodes with a condition, a record or a taint of the proof
-    scheduled: t.Sequence[str] = ()  # objects of proofs on a schedule
+    own: t.Sequence[str] = ()  # NAMESPACE/NAME of our operators and of our whereabouts
+    marked: t.Sequence[str] = ()  # nodes with a condition, record or taint from the proof
+    scheduled: t.Sequence[str] = ()  # objects of scheduled proofs
     whereabouts: t.Sequence[str] = ()
     whereabouts_networks: t.Sequence[str] = ()  # of others
-    gpu_operators: t.Sequence[str] = ()  # none where the site has no GPUs, likewise the next two
+    gpu_operators: t.Sequence[str] = ()  # empty if the site has no GPUs, like the next two
     gpu_pods: t.Sequence[str] = ()
     ipu: t.Optional[IpuFacts] = None
     keeps_tracker: bool = False
-    mpi_operator: bool = False  # whether there is one of ours
-    reports: t.Sequence[str] = ()  # paths on this machine, of what was proved and applied
+    mpi_operator: bool = False  # whether there is one installed by this collection
+    reports: t.Sequence[str] = ()  # paths on the controller: records of what was proved and applied
 
 
 class FabricReset(t.TypedDict):
-    """What reset.yml does with fabric_reset=fabric, or without any."""
+    """What reset.yml does with fabric_reset=fabric, or without fabric_reset."""
 
     bare: bool  # whether no host is in a cluster
-    nothing: str  # said where there is nothing to remove and nothing was asked for; empty otherwise
+    nothing: str  # printed if there is nothing to remove and no removal was requested; otherwise empty
     table: t.List[str]
     refusal: str
-    whereabouts_stays: t.List[str]  # for these
-    end: str  # said after the removal
+    whereabouts_stays: t.List[str]  # because of these
+    end: str  # printed after the removal
 
 
 def decide(settings: Settings, seen: Seen) -> FabricReset:
@@ -101,7 +101,7 @@ def decide(settings: Settings, seen: Seen) -> FabricReset:
 
 
 def what_stays(seen: Seen) -> t.Iterator[str]:
-    """A sentence for each stack of ours and for whereabouts, where others need it or have one of their own."""
+    """A sentence for each of our stacks, and for whereabouts, if others need it or have their own."""
     ours = any(each not in seen.whereabouts for each in seen.own)
     for name, stack in seen.stacks.items():
         there = ours if name == "network_operator" else bool(stack.get("installations"))
@@ -125,7 +125,7 @@ def stays_for(what: str, needed_by: t.Sequence[str]) -> t.Iterator[str]:
 
 
 def is_without_cluster(hosts: Observations) -> bool:
-    """Whether all hosts have answered, and none of them is a node of anything."""
+    """Whether all hosts have answered and none of them is a node of any cluster."""
     facts = observed(hosts)
     made = {each["kubernetes"]["distribution"] for each in facts.values() if "kubernetes" in each}
     return bool(facts) and len(facts) == len(hosts) and made <= {"none"} and is_bare(hosts)
@@ -136,7 +136,7 @@ def stack_list(seen: Seen, name: t.Literal["objects", "pods", "needed_by"]) -> t
 
 
 def own_operators(seen: Seen) -> t.List[str]:
-    """Those that are removed: not what others need."""
+    """Our operators that are removed, without those that others need."""
     found = [
         f"{each['namespace']}/{each['name']}"
         for stack in seen.stacks.values()
@@ -148,14 +148,14 @@ def own_operators(seen: Seen) -> t.List[str]:
 
 
 def whereabouts_stays(seen: Seen) -> t.List[str]:
-    """Somebody else's, or networks of others have their addresses from it."""
+    """Installations of whereabouts by others, and networks of others that take addresses from it."""
     return [*(each for each in seen.whereabouts if each not in seen.own), *seen.whereabouts_networks]
 
 
 def found_in(seen: Seen) -> t.Dict[str, t.List[str]]:
-    """Rows of the table."""
+    """Rows of the table of what was found."""
     ipu, jobs = (seen.ipu["own"], seen.ipu["jobs"]) if seen.ipu else ([], [])
-    pods = {f"Pod {each}" for each in stack_list(seen, "pods")}  # they have a row of their own
+    pods = {f"Pod {each}" for each in stack_list(seen, "pods")}  # they have their own row
     stays = {
         "the IPU operator's partitions (ipu_operator_keep_tracker)": bool(seen.ipu and seen.ipu["tracker"])
         and seen.keeps_tracker,

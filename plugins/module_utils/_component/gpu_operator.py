@@ -17,11 +17,11 @@ from .._model.wish import Wish
 from .objects import POD_SECURITY, definitions, home, named
 from .settings import ChartSettings
 
-Values = t.Dict[str, t.Any]  # of a chart: any YAML
+Values = t.Dict[str, t.Any]  # values of a chart: any YAML
 NAME = "gpu-operator"
-# Those of Node Feature Discovery, which the chart has too, may be others'.
+# Without those of Node Feature Discovery, which the chart also brings: they may belong to others.
 CRDS = ("clusterpolicies.nvidia.com", "nvidiadrivers.nvidia.com", "gpuclusters.nvidia.com")
-# The repositories of each component's images below the registry, in the chart's values from 25.10 to 26.7.
+# The repository of each component's image below the registry, as in the chart's values from 25.10 to 26.7.
 REPOSITORIES = {
     "validator": "nvidia",
     "operator": "nvidia",
@@ -39,13 +39,13 @@ REPOSITORIES = {
     "ccManager": "nvidia/cloud-native",
 }
 GPU_TOLERATION = {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}  # the chart's own
-# The driver's manager runs in the driver's pods.
+# The driver manager runs in the driver's pods.
 WITHOUT_SECRETS = ("driver.manager",)
 
 
 @dataclasses.dataclass(frozen=True)
 class Settings(ChartSettings):
-    """Variables of the role, without its name before them. Empty: the chart's own."""
+    """Variables of the role, without its name as a prefix. Empty: the chart's default."""
 
     force: bool
     driver: bool
@@ -56,7 +56,7 @@ class Settings(ChartSettings):
     host_mofed: bool
     gdrcopy: bool
     toolkit: bool
-    containerd_config: str  # path, likewise the next
+    containerd_config: str  # a path, like the next one
     containerd_socket: str
     toolkit_env: t.Mapping[str, t.Any]  # values become text
     license_secret: str
@@ -72,7 +72,7 @@ class Settings(ChartSettings):
 
     @property
     def makes_license(self) -> bool:
-        """Whether the Secret of the licence is this role's; without a token or a gridd.conf it is somebody else's."""
+        """Whether this role creates the licence's Secret; without a token or a gridd.conf, somebody else does."""
         return bool(self.license_token or self.license_token_file or self.license_gridd_conf)
 
     @property
@@ -82,22 +82,22 @@ class Settings(ChartSettings):
 
 @dataclasses.dataclass(frozen=True)
 class Seen:
-    """What ipu.fabric.cluster_info found, and the file with the token; nothing for a bundle."""
+    """What ipu.fabric.cluster_info found, and the token file; empty for a bundle."""
 
     nfd: t.Sequence[str] = ()  # NAMESPACE/NAME
     gpu: GpuFacts = dataclasses.field(default_factory=lambda: GpuFacts(operators=[], pods=[], drivers=[], labelled=[]))
     license_token: t.Optional[str] = None
-    removed: bool = False  # this is how it is after the removal
+    removed: bool = False  # the state after the removal
 
 
 def decide(settings: Settings, seen: Seen) -> Wish:
-    """FabricError for what the operator would accept and never do, and for a removal that others would miss."""
+    """Raise FabricError for what the operator would accept but never do, and for a removal that would harm others."""
     secret = named("v1", "Secret", settings.license_name or "licensing-config", settings.namespace)
     if settings.state == "absent":
         check_removal(settings, seen)
     else:
         check_settings(settings)
-    # Node Feature Discovery of another installation; the operator's own does not count.
+    # Node Feature Discovery from another installation; the operator's own does not count.
     others = [place for place in seen.nfd if not place.startswith(f"{settings.namespace}/")]
     release = settings.release(NAME, settings.namespace, chart_values(settings, settings.nfd and not others))
     return Wish(
@@ -179,7 +179,7 @@ def check_removal(settings: Settings, seen: Seen) -> None:
 
 
 def license_objects(settings: Settings, seen: Seen, secret: Object) -> t.List[Object]:
-    """The Secret of the vGPU licence in its namespace, if it is this role's."""
+    """The vGPU licence's Secret with its namespace, if this role creates it."""
     token = settings.license_token or seen.license_token
     if not settings.makes_license or settings.state == "absent":
         return []
@@ -201,14 +201,14 @@ def license_objects(settings: Settings, seen: Seen, secret: Object) -> t.List[Ob
 
 
 def nested(path: str, value: Values) -> Values:
-    """A value at a.b, as dictionaries."""
+    """Nested dictionaries with the value at a path such as a.b."""
     for part in reversed(path.split(".")):
         value = {part: value}
     return value
 
 
 def component_values(registry: str, pull_secrets: t.Sequence[str]) -> Values:
-    """Registry and pull secrets of every component; nothing that is not set."""
+    """Registry and pull secrets of every component; without those that are not set."""
     values: Values = {}
     for path, repository in REPOSITORIES.items():
         own: Values = {"repository": f"{registry}/{repository}"} if registry else {}
@@ -239,7 +239,7 @@ def chart_values(settings: Settings, nfd: bool) -> Values:
         "nfd": {"enabled": nfd},
         **(nfd_tolerations(settings.admission) if nfd else {}),
         **(tolerated if settings.admission == ENFORCE else {}),
-        "operator": {"upgradeCRD": False},  # helm_release applies the definitions: no hook has to run for them
+        "operator": {"upgradeCRD": False},  # helm_release applies the definitions, so no hook is needed
         "driver": driver,
         "gdrcopy": {"enabled": settings.gdrcopy},
         "toolkit": {

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The Graphcore IPU operator, with the labels by which V-IPU controllers find their nodes."""
+"""The Graphcore IPU operator, and the labels by which V-IPU controllers are assigned to nodes."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ from .manifests import check_manifest, parse_manifest
 from .objects import POD_SECURITY, definitions, home, named
 from .settings import ChartSettings
 
-Values = t.Dict[str, t.Any]  # of a chart: any YAML
+Values = t.Dict[str, t.Any]  # values of a chart: any YAML
 CRD = "ipujobs.graphcore.ai"
-# The charts name it, and it is no longer served.
+# The charts still refer to it, but it is no longer served.
 RETIRED_IMAGE = "gcr.io/kubebuilder/kube-rbac-proxy:v0.8.0"
 # The smallest possible job, for a dry run only.
 PROBE = {
@@ -43,8 +43,8 @@ PROBE = {
         "workers": {"template": {"spec": {"containers": [{"name": "probe", "image": "registry.k8s.io/pause"}]}}},
     },
 }
-# Chart values by setting. The charts ignore proxyPartitionTrackerConfigMap, and podAnnotations and podSecurityContext
-# of the controller; with nameOverride or fullnameOverride the webhook's certificate would not match its Service.
+# Chart values by setting. The charts ignore proxyPartitionTrackerConfigMap, and the controller's podAnnotations and
+# podSecurityContext; nameOverride or fullnameOverride would make the webhook's certificate mismatch its Service.
 POD = {
     "affinity": "affinity",
     "image_pull_policy": "image.pullPolicy",
@@ -89,11 +89,11 @@ GROUPS: t.Dict[str, t.Tuple[str, t.Dict[str, str]]] = {
         {"image_pull_policy": "launcherImagePullPolicy"},
     ),
 }
-# What 1.2.0 does not have any more, or ignores.
+# Settings that 1.2.0 removed or ignores.
 GROUPS_BEFORE_1_2: t.Dict[str, t.Tuple[str, t.Dict[str, str]]] = {
     "controller": ("controller", {"dns_policy": "dnsPolicy", "host_network": "hostNetwork"}),
     "webhook": ("admissionWebhooks", {"failure_policy": "failurePolicy"}),
-    # The chart's own values spell the policy so; what its templates read is the table's spelling.
+    # The chart's own values use this spelling; its templates read the one in GROUPS.
     "launcher": ("global", {"image_pull_policy": "laucherImagePullPolicy", "kubectl_version": "kubectlVersion"}),
     "certgen": (
         "admissionWebhooks.patch",
@@ -107,7 +107,7 @@ GROUPS_BEFORE_1_2: t.Dict[str, t.Tuple[str, t.Dict[str, str]]] = {
         },
     ),
 }
-# Paths of an image's repository and tag.
+# Chart paths of each image's repository and tag.
 IMAGES = {
     "controller_image": ("controller.image.repository", "controller.image.tag"),
     "proxy_image": ("vipuProxy.image.repository", "vipuProxy.image.tag"),
@@ -133,7 +133,7 @@ NOTHING: IpuFacts = {
 
 @dataclasses.dataclass(frozen=True)
 class Settings(ChartSettings):
-    """Variables of the role, without its name before them."""
+    """Variables of the role, without its name as a prefix."""
 
     release_name: str
     crd_url: str
@@ -147,7 +147,7 @@ class Settings(ChartSettings):
     rbac_proxy_image: str
     image_pull_policy: str
     image_pull_secrets: t.Sequence[str]
-    controller: t.Mapping[str, t.Any]  # options of the chart's parts, likewise the next four
+    controller: t.Mapping[str, t.Any]  # options of the chart's parts, like the next four
     proxy: t.Mapping[str, t.Any]
     launcher: t.Mapping[str, t.Any]
     webhook: t.Mapping[str, t.Any]
@@ -158,16 +158,16 @@ class Settings(ChartSettings):
 
 @dataclasses.dataclass(frozen=True)
 class Seen:
-    """What ipu.fabric.cluster_info found, and the IPUJob definition that the chart of 1.1.0 does not have."""
+    """What ipu.fabric.cluster_info found, and the IPUJob definition, which the chart of 1.1.0 lacks."""
 
     ipu: IpuFacts = dataclasses.field(default_factory=lambda: NOTHING)
     crd: str = ""
-    bundle: bool = False  # of no cluster yet
-    removed: bool = False  # this is how it is after the removal
+    bundle: bool = False  # there is no cluster yet
+    removed: bool = False  # the state after the removal
 
 
 def decide(settings: Settings, seen: Seen) -> Wish:
-    """FabricError for a second operator, somebody else's, an older release, and a definition that is missing."""
+    """Raise FabricError for a second operator, one of others, a downgrade, or a missing definition."""
     absent, before_1_2 = settings.state == "absent", is_before_1_2(settings.version)
     if seen.removed:
         check_gone(settings, seen.ipu)
@@ -181,7 +181,7 @@ def decide(settings: Settings, seen: Seen) -> Wish:
         refuse(missing, "ipu_operator_crd_url", "invalid-input")
     host_network = settings.controller.get("host_network")
     keep = settings.keep_tracker and seen.ipu["tracker"]
-    # The Secret is that of 1.1.0, which a hook created.
+    # The Secret that a hook of 1.1.0 created.
     secret = named("v1", "Secret", SECRET, settings.namespace)
     tracker = named("v1", "ConfigMap", TRACKER, settings.namespace)
     return Wish(
@@ -190,11 +190,11 @@ def decide(settings: Settings, seen: Seen) -> Wish:
             images={RETIRED_IMAGE: settings.rbac_proxy_image},
         ),
         objects=parse_manifest(seen.crd) if needs_crd else [],
-        # Before 1.2.0 the controller is on the host's network, which only privileged namespaces allow.
+        # Before 1.2.0, the controller uses the host's network, which only privileged namespaces allow.
         namespace_labels={POD_SECURITY: "privileged"}
         if boolean(before_1_2 if host_network is None else host_network)
         else {},
-        # Since 1.2.0 the chart creates the webhook's certificate itself, for a year.
+        # Since 1.2.0, the chart itself creates the webhook's certificate, for a year.
         renew={} if before_1_2 else {"secret": SECRET, "days": settings.renew_days},
         ready=[{"kind": "Deployment", "name": name, "namespace": settings.namespace} for name in (MANAGER, PROXY)],
         crds=[CRD],
@@ -212,7 +212,7 @@ def decide(settings: Settings, seen: Seen) -> Wish:
 
 
 def check_operators(settings: Settings, ipu: IpuFacts) -> None:
-    """Before a removal too: IPUJobs and their definition would be another operator's."""
+    """Refuse operators of others, before a removal too: it would delete IPUJobs and their definition."""
     release = (settings.namespace, settings.release_name)
     refuse(second_operator(ipu["operators"], *release), "Deployments of the cluster", "not-ours")
     ours = of_release(ipu["operators"], *release)
@@ -257,12 +257,12 @@ def set_value(values: Values, path: str, value: t.Any) -> None:
 
 
 def typed_value(name: str, value: t.Any) -> t.Any:
-    """A setting of the type that helm needs: to its templates the text "false" would be true."""
+    """A setting in the type that Helm needs: its templates would take the text "false" for true."""
     return boolean(value) if name in FLAGS else int(value) if name in NUMBERS else value
 
 
 def split_image(image: str) -> t.Tuple[str, str]:
-    """Repository and tag. The charts join the two with a colon: a digest becomes repo@sha256 and its hash."""
+    """Repository and tag. The charts join them with a colon, so a digest becomes repo@sha256 and its hash."""
     path, slash, name = image.rpartition("/")
     if "@" in name:
         name, _at, digest = name.partition("@")
@@ -273,16 +273,15 @@ def split_image(image: str) -> t.Tuple[str, str]:
 
 
 def all_values(settings: Settings, bundle: bool = False) -> Values:
-    """What the chart gets; values of the site come first."""
+    """The chart's values; those of the site take precedence."""
     values: Values = merge_values(chart_values(settings, bundle), settings.values)
     return values
 
 
 def chart_values(settings: Settings, bundle: bool) -> Values:
-    """What is set, and nothing else."""
+    """Values that are set, without any others."""
     before_1_2, given = is_before_1_2(settings.version), dataclasses.asdict(settings)
-    # A chart that lies in a directory is of a site without registries: its images are on the hosts, and it would ask
-    # for them again.
+    # A chart in a directory means a site without registries: its images are on the hosts, and must not be pulled again.
     offline = bundle or settings.chart_repo_url.startswith("/")
     policy = settings.image_pull_policy or ("IfNotPresent" if offline else None)
     values: Values = {}

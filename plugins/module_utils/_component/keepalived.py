@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What keepalived is told, which keeps the address of the API on a control plane whose API server is ready."""
+"""Configures keepalived, which keeps the API's address on a control plane whose API server is ready."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ import typing as t
 from .._host.files import OWN_MARK
 from .._host.role_files import API_CHECK
 
-BEGIN, BEGIN_SECONDS = "/run/ipu-fabric-new-cluster", 1800  # a cluster begins on this host
+BEGIN, BEGIN_SECONDS = "/run/ipu-fabric-new-cluster", 1800  # exists while a cluster is being created on this host
 RESTARTS = "[Service]\nRestart=always\nRestartSec=2\n"
-# VRRPv3 has no authentication, and that of version 2 can be read on the wire.
+# VRRPv3 has no authentication, and version 2 sends its password in clear text.
 CONFIGURATION = string.Template("""\
 $mark
 # Only a control plane whose API server is ready holds the address. While it does, nobody takes it away, whoever comes \
@@ -61,7 +61,7 @@ $peers    }
     }
 }
 """)
-# keepalived runs it: does the API server of this host say that it is ready?
+# Run by keepalived: does this host's API server report that it is ready?
 CHECK = (
     f"""\
 #!/usr/bin/python3 -IS
@@ -102,8 +102,8 @@ class Holder:
     name: str
     address: str
     interface: str
-    rank: int  # among the control planes
-    peers: t.Sequence[str]  # addresses of the others
+    rank: int  # position among the control planes
+    peers: t.Sequence[str]  # addresses of the other control planes
 
 
 def configuration(vip: str, router_id: int, holder: Holder) -> str:

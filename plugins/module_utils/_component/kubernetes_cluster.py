@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Who begins the cluster, if one may, and through which control plane the others join; or which one a host is in."""
+"""Who creates the cluster, if anyone may, and through which control plane others join; or which one a host is in."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TAINT = "node-role.kubernetes.io/control-plane"
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
-    """Variables of the role, without its name before them."""
+    """Variables of the role, without its name as a prefix."""
 
     version: str
     allow_new_cluster: bool
@@ -28,29 +28,29 @@ class Settings:
 
 @dataclasses.dataclass(frozen=True)
 class Seen:
-    """The inventory, and what ipu.fabric.kubernetes_node_info found, before anything is changed."""
+    """The inventory, and what ipu.fabric.kubernetes_node_info found before anything is changed."""
 
     host: str
     groups: t.Mapping[str, t.Sequence[str]]
-    run: t.Sequence[str]  # hosts of this run, those that have failed in it too
-    answered: t.Sequence[str]  # control planes of it that have not
-    nodes: t.Sequence[Answer]  # theirs, in this order
+    run: t.Sequence[str]  # hosts of this run, including those that have failed
+    answered: t.Sequence[str]  # control planes of this run that have not failed
+    nodes: t.Sequence[Answer]  # their nodes, in this order
     left_out: t.Mapping[str, Answer]  # results of control planes outside this run
     node: Answer  # the host's own
-    joins: bool  # whether the host is to become a node. Without it nothing is refused
+    joins: bool  # whether the host is to become a node; if not, nothing is refused
     check_mode: bool
-    kubeconfig_sha256: str  # of the kubeconfig on the controller; of nothing without one
-    renewed: t.Sequence[str] = ()  # control planes whose kubeconfig this check would renew
+    kubeconfig_sha256: str  # of the kubeconfig on the controller; if there is none, of an empty file
+    renewed: t.Sequence[str] = ()  # control planes whose kubeconfig would be renewed, in check mode
 
 
 def decide(settings: Settings, seen: Seen) -> ClusterWish:
-    """FabricError for a host that must not join, and for a cluster that must not begin."""
+    """Raise FabricError for a host that must not join, and for a cluster that must not be created."""
     group = seen.groups["kube_control_plane"]
     planes = read_planes(group, seen)
     members = [name for name in group if planes[name].membership == "member"]
-    # A member comes before the first of the group: a reinstalled control plane joins its cluster, and starts no other.
+    # Members first: a reinstalled first control plane joins its cluster instead of creating another.
     first = [*members, *group][0]
-    # A new cluster, beside one that nobody saw, would take over its endpoint: those that may be in one forbid it.
+    # A new cluster would take over the endpoint of an unseen one: planes that may be members of one forbid it.
     doubtful = [name for name in group if planes[name].membership != "none"]
     if planes[first].membership == "unfinished":
         doubtful.remove(first)
@@ -80,7 +80,7 @@ def decide(settings: Settings, seen: Seen) -> ClusterWish:
 
 
 def read_planes(group: t.Sequence[str], seen: Seen) -> t.Dict[str, NodeSeen]:
-    """All control planes of the inventory; what has not answered may be anything."""
+    """All control planes of the inventory; one that has not answered may be in any state."""
     planes = dict.fromkeys(group, NodeSeen())
     for name, answer in seen.left_out.items():
         node = answer.get("node")
@@ -89,7 +89,7 @@ def read_planes(group: t.Sequence[str], seen: Seen) -> t.Dict[str, NodeSeen]:
 
 
 def check_host(version: str, host: str, node: NodeSeen) -> None:
-    """Stop at a host that is something else than a node to be, or a node of this release."""
+    """Stop at a host that is neither a future node nor a node of this release."""
     step = f"{node.next_step} Then run again."
     if node.membership == "expired":
         raise FabricError(

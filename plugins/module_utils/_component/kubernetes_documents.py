@@ -27,7 +27,7 @@ KUBEADM = "kubeadm.k8s.io/v1beta4"
 
 @dataclasses.dataclass(frozen=True)
 class Settings(Level, KubeletSettings):
-    """These variables of the role, and more of them."""
+    """More variables of the role, in addition to the inherited ones."""
 
     node_ip: str
     image_repository: str
@@ -48,14 +48,14 @@ class Settings(Level, KubeletSettings):
 
 @dataclasses.dataclass(frozen=True)
 class Seen:
-    """The host, and what was decided about its cluster."""
+    """The host, and the decisions about its cluster."""
 
     host: str
     node: t.Mapping[str, t.Any]  # as ipu.fabric.kubernetes_node_info returns it
     cluster: t.Mapping[str, t.Any]  # ClusterWish
     control_plane: bool
     network_images: t.Sequence[str] = ()  # of the pod network
-    keys: t.Mapping[str, t.Any] = dataclasses.field(default_factory=dict)  # of Secrets that the host has
+    keys: t.Mapping[str, t.Any] = dataclasses.field(default_factory=dict)  # keys for Secrets that the host has
 
 
 def decide(settings: Settings, seen: Seen) -> DocumentsWish:
@@ -65,7 +65,7 @@ def decide(settings: Settings, seen: Seen) -> DocumentsWish:
         return begin(settings, seen, node, registered)
     own, network = list(seen.node["images"]), list(seen.network_images)
     images = own if seen.control_plane else [name for name in own if re.search("/(kube-proxy|pause):", name)]
-    # Those of kubeadm run under their tags: it writes no digests into its manifests.
+    # kubeadm's own images run under their tags: it writes no digests into its manifests.
     pinned = {name: digest for name, digest in settings.image_digests.items() if name not in own}
     return DocumentsWish(
         documents=join_documents(settings, seen, node, registered),
@@ -74,21 +74,21 @@ def decide(settings: Settings, seen: Seen) -> DocumentsWish:
 
 
 def begin(settings: Settings, seen: Seen, node: NodeSeen, registered: Object) -> DocumentsWish:
-    """The first control plane, which does not start without the files that its arguments name."""
+    """Documents of the first control plane, which does not start without the files that its arguments name."""
     keys = pick(KeysSeen, seen.keys)
     encrypted = ["encrypted"] if settings.backup and keys.order else []
     configuration = harden(settings, cluster_configuration(settings, seen), [ENCRYPTION, *encrypted])
     release = hardening.parse_release(settings.version)
     key_steps: t.Sequence[t.Sequence[str]] = []
     if ENCRYPTION in [setting.name for setting in configuration.applied]:
-        key_steps = plan_keys({seen.host: keys}).before or [keys.order]  # a backup that was put back has its own
+        key_steps = plan_keys({seen.host: keys}).before or [keys.order]  # a restored backup has its own
     kubelet = kubelet_settings(settings)
     return DocumentsWish(
         documents=[
             {
                 "apiVersion": KUBEADM,
                 "kind": "InitConfiguration",
-                # A short-lived token that nobody gets. Hosts that join get one of their own.
+                # A short-lived token that nobody gets. Hosts that join get another one.
                 "bootstrapTokens": [{"ttl": settings.token_ttl}],
                 "localAPIEndpoint": {"advertiseAddress": first_of(node.address)},
                 "nodeRegistration": registered,
@@ -121,7 +121,7 @@ def registration(settings: Settings, seen: Seen, node: NodeSeen) -> Object:
 
 
 def taints(settings: Settings, seen: Seen) -> Object:
-    """Where the key is missing, kubeadm keeps pods off a control plane."""
+    """Taints of the node. If the key is missing, kubeadm keeps pods off a control plane."""
     own = [] if seen.cluster["is_first"] else list(settings.taints)
     if not seen.control_plane or seen.cluster["schedulable"]:
         return {"taints": own} if own or seen.control_plane else {}

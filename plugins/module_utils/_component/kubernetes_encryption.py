@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""In which steps the key of Secrets in etcd is replaced. What an interrupted run has begun is completed first."""
+"""The steps that replace the key for Secrets in etcd. What an interrupted run began is completed first."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from .settings import pick
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
-    """Variables of the role, without its name before them."""
+    """Variables of the role, without its name as a prefix."""
 
     rotate_encryption_key: bool
 
 
 @dataclasses.dataclass(frozen=True)
 class KeysSeen:
-    """Of a control plane, what ipu.fabric.secrets_encryption read."""
+    """What ipu.fabric.secrets_encryption read on a control plane."""
 
     order: t.Sequence[str] = ()
     digests: t.Mapping[str, str] = dataclasses.field(default_factory=dict)
@@ -37,11 +37,11 @@ class Seen:
     control_planes: t.Sequence[str]  # of the inventory
     members: t.Sequence[str]  # those of them that are in the cluster
     live: t.Sequence[str]  # those that are in this run and have not failed
-    keys: t.Sequence[t.Mapping[str, t.Any]]  # what was read on these, in their order
+    keys: t.Sequence[t.Mapping[str, t.Any]]  # what was read on them, in this order
 
 
 def decide(settings: Settings, seen: Seen) -> KeysWish:
-    """FabricError where a control plane would be left behind, and where there is no key of ours."""
+    """Raise FabricError if a control plane would be left behind, or if the keys are not of this collection."""
     missing = [name for name in seen.control_planes if name not in seen.live or name not in seen.members]
     if missing:
         raise FabricError(
@@ -64,7 +64,7 @@ def decide(settings: Settings, seen: Seen) -> KeysWish:
 
 
 def plan_keys(planes: t.Mapping[str, KeysSeen], rotate: bool = False) -> KeysWish:
-    """The steps of control planes that have these keys."""
+    """The steps that control planes with these keys have to take."""
     digests = {name: seen.digests for name, seen in planes.items()}
     check_same(digests)
     steps = plan_steps({name: list(seen.order) for name, seen in planes.items()}, True, rotate)

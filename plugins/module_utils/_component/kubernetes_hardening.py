@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How control planes are hardened: kubeadm's configuration of the cluster at a level, and the files that it names."""
+"""How control planes are hardened: kubeadm's ClusterConfiguration for a level, and the files that it names."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .._model.wish import HardeningWish, NodeSeen
 from .kubernetes_encryption import KeysSeen, plan_keys
 from .settings import pick
 
-with contextlib.suppress(ImportError):  # Ansible has it wherever it decides
+with contextlib.suppress(ImportError):  # Ansible, which makes these decisions, has it
     import yaml
 
 ENCRYPTION, KUBELET_CA = "encryption", "kubelet-ca"
@@ -23,7 +23,7 @@ ENCRYPTION, KUBELET_CA = "encryption", "kubelet-ca"
 
 @dataclasses.dataclass(frozen=True)
 class Level:
-    """Variables of the role, without its name before them, that say how a cluster is hardened."""
+    """Variables of the role, without its name as a prefix, that decide how a cluster is hardened."""
 
     version: str
     hardening: str
@@ -34,7 +34,7 @@ class Level:
 
 @dataclasses.dataclass(frozen=True)
 class Settings(Level):
-    """The same, and more of them."""
+    """More variables of the role, in addition to the inherited ones."""
 
     runtime: str
     kubeadm_timeouts: Object
@@ -42,21 +42,21 @@ class Settings(Level):
 
 @dataclasses.dataclass(frozen=True)
 class Seen:
-    """What was read of an existing cluster."""
+    """What was read from an existing cluster."""
 
     configuration: str  # kubeadm's
     control_planes: t.Sequence[str]  # of the inventory
-    planes: t.Mapping[str, t.Mapping[str, t.Any]]  # they, as the run found them
-    live: t.Sequence[str] = ()  # those of them that are in the cluster by now, and in this run
-    keys: t.Sequence[t.Mapping[str, t.Any]] = ()  # what was read of those of Secrets on these, in their order
+    planes: t.Mapping[str, t.Mapping[str, t.Any]]  # their facts, as the run found them
+    live: t.Sequence[str] = ()  # those that are in the cluster by now, and in this run
+    keys: t.Sequence[t.Mapping[str, t.Any]] = ()  # keys for Secrets that were read on these, in their order
     nodes: t.Sequence[str] = ()  # of the inventory
-    hosts: t.Sequence[str] = ()  # of the run that have not failed
-    signed: t.Sequence[str] = ()  # hosts whose kubelets have a certificate of the cluster
+    hosts: t.Sequence[str] = ()  # hosts of the run that have not failed
+    signed: t.Sequence[str] = ()  # hosts whose kubelets have a certificate signed by the cluster
 
 
 def decide(settings: Settings, seen: Seen) -> HardeningWish:
-    """FabricError where control planes have keys that do not go together."""
-    # With --limit, keys come and go when all control planes are there.
+    """Raise FabricError if control planes have keys that do not match."""
+    # Keys change only when all control planes are in the run, not with --limit.
     whole = len(seen.live) == len(seen.control_planes)
     signed = bool(seen.nodes) and {*seen.nodes} <= {*seen.signed} & {*seen.hosts}
     met = [ENCRYPTION] * whole + [KUBELET_CA] * (signed and settings.hardening == hardening.CIS)
@@ -95,7 +95,7 @@ def harden(level: Level, configuration: hardening.ClusterConfiguration, met: t.C
 def documents(
     settings: Settings, node: NodeSeen, configuration: hardening.ClusterConfiguration
 ) -> t.List[t.Mapping[str, t.Any]]:
-    """What kubeadm writes a running control plane's files from."""
+    """kubeadm's documents, from which it rewrites the files of a running control plane."""
     about = {
         "apiVersion": "kubeadm.k8s.io/v1beta4",
         "kind": "InitConfiguration",

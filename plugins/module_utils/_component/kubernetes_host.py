@@ -1,8 +1,8 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a host gets to be a Kubernetes node: packages, and the files and services of its container runtime.
+"""What a host needs to become a Kubernetes node: packages, and its container runtime's files and services.
 
-The texts are in containerd.py and keepalived.py. The paths of files that a reset takes away are in _host/role_files.py.
+The texts are in containerd.py and keepalived.py. The paths of files that a reset removes are in _host/role_files.py.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ from .containerd import DROP_IN, MAIN, CniDirectories, containerd_config
 from .kubernetes_kubelet import Settings as KubeletSettings
 from .kubernetes_kubelet import ignored_errors, kubelet_settings
 
-Data = t.Mapping[str, t.Any]  # settings of the site, whose keys are those of the program that reads them
+Data = t.Mapping[str, t.Any]  # settings of the site, with the keys of the program that reads them
 
 BUNDLE = "/var/lib/ipu-fabric/bundle/apt"
-# Their digests are those of the bundle's list, so they need no signature.
+# The bundle's list has their digests, so they need no signature.
 BUNDLE_REPOSITORIES = {"ipu-fabric-bundle": {"uri": f"file:{BUNDLE}/", "suite": "/", "trusted": True}}
-# The kubelet sets these itself, or with protectKernelDefaults only runs where they are just so.
+# The kubelet sets these itself, or, with protectKernelDefaults, runs only with exactly these values.
 KUBELET_SYSCTL = {
-    # The kernel's 128 instances are used up by the log watchers of a node with many pods.
+    # Log watchers of a node with many pods use up the kernel's default of 128.
     "fs.inotify.max_user_instances": 8192,
     "fs.inotify.max_user_watches": 524288,
-    # The kernel's 1024 are for all network namespaces: pods of a job on many hosts and rails have more neighbours.
+    # The kernel's 1024 are for all network namespaces together: pods of a job on many hosts have more neighbours.
     **{
         f"net.{family}.neigh.default.gc_thresh{number}": NEIGHBOURS >> shift
         for family in ("ipv4", "ipv6")
@@ -55,9 +55,9 @@ KUBELET_SYSCTL = {
     "kernel.keys.root_maxkeys": 1000000,
     "kernel.keys.root_maxbytes": 25000000,
 }
-# kubeadm only begins and joins with the second, and CNI plugins set the first for pods of IPv6.
+# kubeadm's preflight needs the second one, and CNI plugins set the first for IPv6 pods.
 IPV6_SYSCTL = {"net.ipv6.conf.all.forwarding": 1, "net.ipv6.conf.default.forwarding": 1}
-# The release of Docker Engine that knows ip-forward-no-drop, and the log drivers that know max-size and max-file.
+# The first Docker Engine with ip-forward-no-drop, and the log drivers with max-size and max-file.
 DOCKER_KEEPS_FORWARDING = 28
 SIZED_LOGS = ("json-file", "local")
 LOGIN = re.compile(r"^ *(auth|authorization|identitytoken|password) *=", re.IGNORECASE | re.MULTILINE)
@@ -109,7 +109,7 @@ WantedBy=sockets.target
 
 @dataclasses.dataclass(frozen=True)
 class Settings(KubeletSettings):
-    """These variables of the role, and more of them."""
+    """More variables of the role, in addition to the inherited ones."""
 
     ignore_preflight_errors: t.Sequence[str]
     containerd_version: str
@@ -144,21 +144,22 @@ class Plane(t.TypedDict):
 
 @dataclasses.dataclass(frozen=True)
 class Seen:
-    """The host; without a node, for a bundle, only packages are decided."""
+    """The host. Without a node, for a bundle, only packages are decided."""
 
     host: str = ""  # inventory name
     node: t.Optional[NodeInfo] = None
     versions: t.Mapping[str, str] = dataclasses.field(default_factory=dict)  # of packages, once they are installed
     texts: t.Sequence[t.Mapping[str, str]] = ()  # containerd's files as slurp returns them
     cni_directories: t.Mapping[str, str] = dataclasses.field(default_factory=dict)  # plugins and networks of the fabric
-    planes: t.Mapping[str, Plane] = dataclasses.field(default_factory=dict)  # in their order; none in an upgrade
+    planes: t.Mapping[str, Plane] = dataclasses.field(default_factory=dict)  # in their order; empty in an upgrade
     run: t.Sequence[str] = ()  # hosts of this run
 
 
 def decide(settings: Settings, seen: Seen) -> HostWish:
-    """Files and services are decided where the packages are known: once those are there, and on nodes with containerd.
+    """Files and services are decided once packages are known: after their installation, and on nodes with containerd.
 
-    FabricError for what the host has and does not go with it."""
+    Raises FabricError for something on the host that is incompatible.
+    """
     node, runtime = seen.node, settings.runtime
     machine = node["architecture"] if node else ""
     architecture = ARCHITECTURES.get(machine, machine)
@@ -167,10 +168,10 @@ def decide(settings: Settings, seen: Seen) -> HostWish:
     holds_vip = bool(settings.control_plane_vip) and (not node or seen.host in seen.planes)
     wish = HostWish(
         repositories=BUNDLE_REPOSITORIES if settings.bundle else repositories(settings, node),
-        # python3 runs the check of the API server.
+        # python3 runs the API server check.
         packages=[*packages, *(Package(name, hold=False) for name in ("keepalived", "python3") if holds_vip)],
         kubeadm=[package for package in packages if package.name == "kubeadm"],
-        # A new runtime would restart on all hosts at once. The playbook upgrade drains one node after another for it.
+        # A new runtime would restart on all hosts at once. The playbook upgrade drains one node at a time for it.
         keep=runtime_packages(settings) if node and node["membership"] == "member" else [],
         sysctl={**KUBELET_SYSCTL, **(IPV6_SYSCTL if ":" in settings.pod_cidr else {}), **settings.sysctl},
         architecture=architecture,
@@ -184,11 +185,11 @@ def decide(settings: Settings, seen: Seen) -> HostWish:
         return wish
     proxied = proxy.has_proxy(settings.proxy)
     program = None
-    # A bare host has no pods yet: its runtime restarts at once. Nodes of the cluster restart it by turns.
+    # A bare host has no pods yet: its runtime restarts at once. Nodes of the cluster restart it in turns.
     units = [Unit(runtime, restart="never" if node["membership"] == "member" else "stale")]
     if runtime == cri.DOCKER:
         files = docker_files(settings, seen, proxied)
-        units.append(Unit("cri-docker"))  # at any time: containers are not its children
+        units.append(Unit("cri-docker"))  # may restart at any time: containers are not its children
         if not uses_cri_dockerd_of_others(settings, node):
             program = cri_dockerd(settings, architecture)
             files += cri_docker_files(settings, program, pause_image(node))
@@ -219,7 +220,7 @@ def kubernetes_packages(settings: Settings) -> t.List[t.Dict[str, str]]:
 
 
 def repositories(settings: Settings, node: t.Optional[NodeInfo]) -> Data:
-    """With the release of Kubernetes and of the host's system in their URLs; a bundle puts in its platforms'."""
+    """Repositories with Kubernetes' minor release and the host's system in their URLs; without a node, as templates."""
     text = json.dumps(settings.apt)
     if node:
         minor = ".".join(settings.version.lstrip("v").split(".")[:2])
@@ -235,13 +236,14 @@ def repositories(settings: Settings, node: t.Optional[NodeInfo]) -> Data:
 
 def pause_image(node: NodeInfo) -> str:
     images = [image for image in node["images"] if "/pause:" in image]
-    return images[0] if images else "(the pause image that kubeadm names)"  # before kubeadm is there, in check mode
+    return images[0] if images else "(the pause image that kubeadm names)"  # no kubeadm yet, in check mode
 
 
 def runtime_files(settings: Settings, drop_in: str, proxied: bool) -> t.List[HostFile]:
-    """What each runtime has: its proxy, and how crictl reaches it.
+    """Files of every runtime: its proxy, and the socket for crictl.
 
-    The variables are in a file for root alone. The mark changes with them, and has the runtime restart."""
+    The variables are in a file that only root can read. The mark changes with them, and so makes the runtime restart.
+    """
     state = "present" if proxied else "absent"
     given = settings.proxy
     mark = hashlib.sha256(json.dumps(given).encode()).hexdigest()[:8]
@@ -256,7 +258,7 @@ def runtime_files(settings: Settings, drop_in: str, proxied: bool) -> t.List[Hos
 
 
 def containerd_files(settings: Settings, seen: Seen, node: NodeInfo, proxied: bool) -> t.List[HostFile]:
-    """A drop-in, the main file that imports it, limits of the service, and where images come from."""
+    """Our drop-in, the main file that imports it, limits of the service, and the registry mirror."""
     texts = {text["item"]: base64.b64decode(text["content"]).decode() for text in seen.texts if "content" in text}
     config = containerd_config(
         texts.pop(MAIN, ""),
@@ -284,7 +286,7 @@ def containerd_files(settings: Settings, seen: Seen, node: NodeInfo, proxied: bo
 
 
 def mirror_file(settings: Settings) -> HostFile:
-    """containerd reads it at every pull: no restart for it."""
+    """The registry mirror. containerd reads this file at every pull, so it needs no restart."""
     mirror, login = settings.registry_mirror, settings.registry_auth
     host: t.Dict[str, object] = {"capabilities": ["pull", "resolve"]}
     if login:
@@ -301,7 +303,7 @@ def mirror_file(settings: Settings) -> HostFile:
 
 
 def cni_directories(settings: Settings, seen: Seen) -> CniDirectories:
-    """Where plugins go: kubernetes-cni and flannel to the usual directory, Calico and multus to where they are told."""
+    """Where plugins go: kubernetes-cni and flannel to the usual directory, Calico and multus to the configured one."""
     calico = (settings.calico_installation.get("cni") or {}) if settings.cni == "calico" else {}
     fabric = seen.cni_directories
     plugins = [CNI_BIN, calico.get("binDir") or "", fabric.get("plugins") or ""]
@@ -314,7 +316,7 @@ def cni_directories(settings: Settings, seen: Seen) -> CniDirectories:
 
 
 def docker_settings(settings: Settings, release: str) -> t.Dict[str, object]:
-    """Whatever else is in Docker's configuration stays."""
+    """Settings of ours in Docker's configuration. Everything else in it stays."""
     given = dict(settings.docker_config)
     found: t.Dict[str, t.Any] = {"exec-opts": ["native.cgroupdriver=systemd"], "live-restore": True}
     if given.get("log-driver", docker.LOG_DRIVER) in SIZED_LOGS:
@@ -337,7 +339,7 @@ def docker_files(settings: Settings, seen: Seen, proxied: bool) -> t.List[HostFi
 
 
 def uses_cri_dockerd_of_others(settings: Settings, node: NodeInfo) -> bool:
-    """It is used as it is, or refused: it is never replaced."""
+    """Whether somebody else's cri-dockerd is used. It is used unchanged or refused, but never replaced."""
     there, release = node["cri_dockerd"], settings.cri_dockerd["version"]
     if there["others"] and (there["release"] != release or there["silence"]):
         seen = there["release"] or f"{there['program']}, whose release is not known"
@@ -353,7 +355,7 @@ def uses_cri_dockerd_of_others(settings: Settings, node: NodeInfo) -> bool:
 
 
 def cri_dockerd(settings: Settings, architecture: str) -> Program:
-    """It is in no package repository. It runs as root on every node: none without a digest."""
+    """cri-dockerd, which is in no package repository. It runs as root on every node, so its digest is required."""
     given = settings.cri_dockerd
     archive = f"cri-dockerd-{given['version']}.{architecture}.tgz"
     url = given["url"].replace("{version}", given["version"]).replace("{arch}", architecture)
@@ -401,7 +403,7 @@ def check_keepalived(settings: Settings, seen: Seen, node: NodeInfo) -> None:
             " that you keep (for the role alone, kubernetes_control_plane_vip and kubernetes_control_plane_endpoint).",
             code="not-ours",
         )
-    # The others would not tell a new one that the address is taken, and it would take it too.
+    # Control planes outside this run would not tell a new one that the address is taken: it would take it too.
     members = [name for name, plane in seen.planes.items() if plane["membership"] == "member"]
     left_out = [name for name in members if name not in seen.run]
     if not node["keepalived"] and left_out:
@@ -416,7 +418,7 @@ def check_keepalived(settings: Settings, seen: Seen, node: NodeInfo) -> None:
 
 
 def keepalived_files(settings: Settings, seen: Seen, node: NodeInfo) -> t.List[HostFile]:
-    """What is run or read comes before the file that names it."""
+    """keepalived's files. A file that is run or read comes before the file that names it."""
     names = list(seen.planes)
     known = settings.control_plane_addresses or {name: plane["address"] for name, plane in seen.planes.items()}
     address = first_of(node["address"])

@@ -1,8 +1,8 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How hosts join a cluster: control planes one after another, then workers by turns, with a token that outlasts it.
+"""How hosts join a cluster: control planes one by one, then workers in batches, with a token that lasts long enough.
 
-Who begins the cluster is decided in kubernetes_cluster.py.
+Which host creates the cluster is decided in kubernetes_cluster.py.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ TURN = 10  # minutes that one host may take
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
-    """Variables of the role, without its name before them."""
+    """Variables of the role, without its name as a prefix."""
 
-    token_ttl: str  # as Go writes durations
+    token_ttl: str  # in Go's notation for durations
     join_throttle: int
 
 
 @dataclasses.dataclass(frozen=True)
 class Seen:
-    """The hosts of the run that have not failed, and what they were when it began."""
+    """Hosts of the run that have not failed, as they were when the run began."""
 
     control_plane: bool  # whether control planes join now, or workers
     control_planes: t.Sequence[str]  # of the inventory
     hosts: t.Sequence[str]
     nodes: t.Sequence[t.Mapping[str, t.Any]]  # theirs, in this order
-    forks: int  # hosts that Ansible takes at a time
+    forks: int  # hosts that Ansible handles at a time
 
 
 def decide(settings: Settings, seen: Seen) -> JoinWish:
@@ -41,9 +41,9 @@ def decide(settings: Settings, seen: Seen) -> JoinWish:
     joining = [name for name in seen.hosts if (name in seen.control_planes) is seen.control_plane]
     throttle = 1 if seen.control_plane else settings.join_throttle
     turns = -(-len(joining) // min(throttle, seen.forks))
-    # Hosts that have nothing of Kubernetes. The cluster may still have their nodes, and etcd their members.
+    # Hosts without any Kubernetes. The cluster may still have their nodes, and etcd their members.
     bare = [nodes[name] for name in joining if nodes[name].membership == "none"]
-    # Go adds up the parts of a duration; 0 alone is one without an end.
+    # Go adds up the parts of a duration; a plain 0 means no end.
     ttl = settings.token_ttl
     return JoinWish(
         throttle=throttle,

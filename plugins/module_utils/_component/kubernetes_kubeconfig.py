@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Whether kubeconfigs lead to the same cluster, by their CAs: that of the controller, and that of another API host."""
+"""Whether kubeconfigs point to the same cluster, by their CAs: the one on the controller, and the API host's."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ CA = re.compile(r"certificate-authority-data: *(\S+)")
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
-    """Variables of the role, without its name before them."""
+    """Variables of the role, without its name as a prefix."""
 
     api_host: str
     api_kubeconfig: str
@@ -25,16 +25,16 @@ class Settings:
 
 @dataclasses.dataclass(frozen=True)
 class Seen:
-    """Kubeconfigs. Those of hosts are as ansible.builtin.slurp returns them."""
+    """Kubeconfigs. Those of hosts are in the form of ansible.builtin.slurp."""
 
-    first: str  # control plane
-    here: str  # on the controller; empty without one
-    admin: t.Optional[str] = None  # of the first control plane; none: the one on the controller is the same
-    there: t.Optional[str] = None  # of the host that speaks to the API
+    first: str  # the first control plane
+    here: str  # on the controller; empty: there is none
+    admin: t.Optional[str] = None  # of the first control plane; None: the same as the one on the controller
+    there: t.Optional[str] = None  # of the API host
 
 
 def authorities(text: str) -> t.List[str]:
-    """Each once. A file may have several clusters in it."""
+    """CAs in a kubeconfig, without duplicates. A file may contain several clusters."""
     return list(dict.fromkeys(CA.findall(text)))
 
 
@@ -43,7 +43,7 @@ def decode(content: str) -> str:
 
 
 def decide(settings: Settings, seen: Seen) -> KubeconfigWish:
-    """FabricError where the API host speaks to another cluster."""
+    """Raise FabricError if the API host talks to another cluster."""
     own = authorities(seen.here if seen.admin is None else decode(seen.admin))
     if seen.there is not None and authorities(decode(seen.there)) != own:
         raise FabricError(

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The kubelet's configuration: what is set, on existing nodes too. All other keys of it stay."""
+"""The kubelet's configuration: our settings, on existing nodes too. All its other keys stay."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ HARDENED: Object = {
     "rotateCertificates": True,
     "protectKernelDefaults": True,
     "seccompDefault": True,
-    "podPidsLimit": 16384,  # MPI and data loaders on hosts of 128 and more cores
+    "podPidsLimit": 16384,  # enough for MPI and data loaders on hosts with 128 or more cores
     "eventRecordQPS": 50,
     "streamingConnectionIdleTimeout": "30m0s",
     "readOnlyPort": 0,
@@ -38,7 +38,7 @@ HARDENED: Object = {
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
-    """Variables of the role, without its name before them, that the kubelet's configuration comes from."""
+    """Variables of the role, without its name as a prefix, that the kubelet's configuration comes from."""
 
     version: str
     runtime: str
@@ -51,13 +51,13 @@ class Settings:
 class Seen:
     """What ipu.fabric.kubelet_config found on a host."""
 
-    content: str = ""  # nothing where the host is no node
-    needed: bool = False  # a change that was interrupted, or a mode that is too wide
-    serves: bool = False  # whether it has a serving certificate of the cluster
+    content: str = ""  # empty if the host is not a node
+    needed: bool = False  # an interrupted change, or file permissions that are too open
+    serves: bool = False  # whether it has a serving certificate signed by the cluster
 
 
 def decide(settings: Settings, seen: Seen) -> KubeletWish:
-    """FabricError for a file that is no configuration."""
+    """Raise FabricError for a file that is not a valid configuration."""
     return configure(kubelet_settings(settings), seen)
 
 
@@ -72,7 +72,7 @@ def configure(wanted: Object, seen: Seen) -> KubeletWish:
 
 
 def kubelet_settings(settings: Settings) -> Object:
-    """A site's own settings win over all others."""
+    """Settings for the kubelet; the site's own take precedence."""
     gates = feature_gates(settings.runtime, settings.version)
     level = HARDENED if settings.hardening == CIS else {}
     cgroup = {"failCgroupV1": False} if settings.cgroup_v1 else {}
@@ -80,5 +80,5 @@ def kubelet_settings(settings: Settings) -> Object:
 
 
 def ignored_errors(cgroup_v1: bool, site: t.Sequence[str]) -> t.List[str]:
-    """Checks of kubeadm whose errors count as warnings. Its check of the system refuses cgroup v1."""
+    """kubeadm checks whose errors count as warnings: the site's, and the system check, which refuses cgroup v1."""
     return list(dict.fromkeys([*site, *["SystemVerification"] * cgroup_v1]))

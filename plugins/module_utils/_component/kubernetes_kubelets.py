@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Whose kubelets get another configuration, and for which names and addresses kubelets get certificates."""
+"""Which kubelets get a new configuration, and the names and addresses for which kubelets get certificates."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from .settings import pick
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
-    """Variables of the role, without its name before them."""
+    """Variables of the role, without its name as a prefix."""
 
-    node_addresses: t.Mapping[str, t.Sequence[str]]  # the plan's
+    node_addresses: t.Mapping[str, t.Sequence[str]]  # from the plan
 
 
 @dataclasses.dataclass(frozen=True)
@@ -28,8 +28,8 @@ class Seen:
 
     control_planes: t.Sequence[str]  # of the inventory
     hosts: t.Sequence[str]
-    nodes: t.Sequence[t.Mapping[str, t.Any]]  # theirs, in this order
-    settings: t.Sequence[Object]  # that their kubelets have to have
+    nodes: t.Sequence[t.Mapping[str, t.Any]]  # their nodes, in this order
+    settings: t.Sequence[Object]  # that their kubelets must have
     kubelets: t.Sequence[t.Mapping[str, t.Any]]  # what ipu.fabric.kubelet_config found
     check_mode: bool = False
 

@@ -17,16 +17,16 @@ from .._network.digests import known_digest
 from .._network.releases import calico_parts
 from .calico import calico_installation
 
-# Of Calico's manifests: the setting, the file that upstream publishes.
+# Calico's manifests: the setting, and the file that upstream publishes.
 CALICO_FILES = {"crds": "operator-crds.yaml", "operator": "tigera-operator.yaml"}
-# What has to be ready before pods have a network. Nodes turn Ready as soon as a plugin is configured, whatever becomes
-# of it.
+# What must be ready before pods have a network. Nodes already become Ready when a plugin is configured, even if it does
+# not work.
 CALICO_READY: t.Sequence[Object] = (
     {"kind": "Deployment", "name": "tigera-operator", "namespace": "tigera-operator"},
     {"kind": "DaemonSet", "name": "calico-node", "namespace": "calico-system"},
     {"kind": "Deployment", "name": "calico-typha", "namespace": "calico-system"},
     {"kind": "Deployment", "name": "calico-kube-controllers", "namespace": "calico-system"},
-    # It says what the operator refuses in the Installation.
+    # Its condition shows what the operator refuses in the Installation.
     {
         "api_version": "operator.tigera.io/v1",
         "kind": "TigeraStatus",
@@ -35,8 +35,8 @@ CALICO_READY: t.Sequence[Object] = (
         "value": "False",
     },
 )
-# Its pods start once there is a pod network, and crash where their host's DNS server is one of them. A site may have
-# taken it out.
+# Its pods start once there is a pod network, and crash if their host uses one of them as its DNS server. Optional,
+# because a site may have removed it.
 DNS: Object = {"kind": "Deployment", "name": "coredns", "namespace": "kube-system", "required": False}
 FLANNEL_READY: t.Sequence[Object] = ({"kind": "DaemonSet", "name": "kube-flannel-ds", "namespace": "kube-flannel"},)
 FLANNEL_ARGUMENTS = ("--ip-masq", "--kube-subnet-mgr", "--healthz-ip=127.0.0.1", "--healthz-port=8081")
@@ -45,14 +45,14 @@ TIGERA = "operator.tigera.io/v1"
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
-    """Variables of the role, without its name before them."""
+    """Variables of the role, without its name as a prefix."""
 
     cni: str
     cni_workloads: t.Sequence[Object]
-    pod_cidr: str  # IPv4, IPv6, or both with a comma between
+    pod_cidr: str  # IPv4, IPv6, or both separated by a comma
     kube_proxy_config: Object
     image_digests: t.Mapping[str, str]
-    kubeconfig: str  # manifests are kept beside it
+    kubeconfig: str  # manifests are kept next to it
     calico_version: str
     calico: t.Mapping[str, str]
     calico_installation: Object
@@ -64,13 +64,13 @@ class Settings:
 
 @dataclasses.dataclass(frozen=True)
 class Seen:
-    """The task that could not fetch the manifests, if that was so."""
+    """The task that failed to fetch the manifests, if it did."""
 
     failed: t.Optional[t.Mapping[str, t.Any]] = None
 
 
 def decide(settings: Settings, seen: Seen) -> PodNetworkWish:
-    """FabricError where the manifests could not be fetched."""
+    """Raise FabricError if the manifests could not be fetched."""
     if settings.cni == "calico":
         if seen.failed:
             refuse_manifests(seen.failed, posixpath.dirname(settings.kubeconfig))
@@ -81,10 +81,10 @@ def decide(settings: Settings, seen: Seen) -> PodNetworkWish:
 
 
 def kept_manifest(kubeconfig: str, name: str, url: str, release: str) -> str:
-    """Where one of Calico's manifests is kept: beside the kubeconfig, and under a name of its own by its URL."""
+    """Where one of Calico's manifests is kept: next to the kubeconfig, with a name that depends on its URL."""
     key = hashlib.sha1(url.replace("{version}", release.lstrip("v")).encode()).hexdigest()[
         :8
-    ]  # part of a name, no proof
+    ]  # only part of a name, not a security check
     return posixpath.join(posixpath.dirname(kubeconfig), f"calico-{name}-{key}.yaml")
 
 
@@ -113,7 +113,7 @@ def calico(settings: Settings) -> PodNetworkWish:
 
 
 def image_set(digests: t.Mapping[str, str], release: str) -> t.List[Object]:
-    """The operator takes digests from an object of this name, and there those of all images that it starts."""
+    """The ImageSet with digests. The operator expects this name, and the digests of all images that it starts."""
     found = {re.fullmatch(rf"quay[.]io/(calico/.+):v{re.escape(release)}", image): image for image in digests}
     images = [{"image": match[1], "digest": digests[image]} for match, image in found.items() if match]
     name = f"calico-v{release}"
@@ -125,7 +125,7 @@ def flannel(settings: Settings) -> PodNetworkWish:
     cidrs = settings.pod_cidr.split(",")
     ipv4 = next((cidr for cidr in cidrs if ":" not in cidr), "")
     ipv6 = next((cidr for cidr in cidrs if ":" in cidr), "")
-    # Where the node's own address is, which the container has as NODE_IP. With both families it takes only IPv4.
+    # The interface with the node's own address, from NODE_IP in the container. With both families, only IPv4 works.
     own = "$(NODE_IP)" if len(cidrs) == 1 or cidrs[0] == ipv4 else ""
     interface = settings.flannel_interface or own
     return PodNetworkWish(

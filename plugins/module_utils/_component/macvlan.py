@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The networks of a plan, and the address pools of nv-ipam that pods on them get their addresses from."""
+"""The networks of a plan, and the nv-ipam address pools for pods on them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .._network.address_sets import pools_of
 from .._network.macvlan_objects import namespaces
 from .objects import pods_on
 
-# Of what a plan says of a network, what ipu.fabric.macvlan_network takes.
+# The part of a planned network that ipu.fabric.macvlan_network takes.
 OPTIONS = ("name", "namespace", "master", "mtu", "ipam", "pools", "pool")
 OF_MACVLAN = ("mode",)
 OF_OTHERS = ("cni", "resource", "meta_plugins")
@@ -22,7 +22,7 @@ OF_OTHERS = ("cni", "resource", "meta_plugins")
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
-    """Variables of the role, without its name before them."""
+    """Variables of the role, without its name as a prefix."""
 
     networks: t.Sequence[PlannedNetwork]
     pool_namespace: str

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Files of Kubernetes objects that come from elsewhere."""
+"""Manifests of Kubernetes objects that are downloaded or provided as files."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ import typing as t
 from .._common.result import FabricError
 from .._kube.query import Object
 
-with contextlib.suppress(ImportError):  # Ansible needs it as well
+with contextlib.suppress(ImportError):  # Ansible itself needs it
     import yaml
 
 
 def check_manifest(text: str, url: str, sha256: str, variable: str) -> None:
-    """FabricError unless it is the file that was expected; with TLS, or from a path, it may be any."""
+    """Raise FabricError unless the digest matches. Without a digest, TLS or a local path is enough."""
     digest, wanted = hashlib.sha256(text.encode()).hexdigest(), sha256.lower().replace("sha256:", "")
     if digest != wanted and (wanted or url.startswith("http://")):
         raise FabricError(

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What Prometheus reads of the IPU operator, by whose token, and through which exporters."""
+"""What Prometheus reads of the IPU operator, with whose token, and through which exporters."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from .._common.result import FabricError
 from .._host.ipu_operator import METRICS_SERVICE, PROXY, WEBHOOK_SERVICE
 from .._model.stacks import STACKS
 
-# Of metrics_sources, what needs no IPU operator; and what stands for its controller, whose metrics need no exporter.
+# Sources that need no IPU operator; and the source of its controller, whose metrics need no exporter.
 WITHOUT_IPUS = ("kube_state_metrics", *STACKS)
 CONTROLLER = "ipu_operator"
-TOKEN_SECRET = "ipu-operator-metrics-token"  # its name, no secret
+TOKEN_SECRET = "ipu-operator-metrics-token"  # its name, not a secret
 
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
-    """Variables of the role, without its name before them."""
+    """Variables of the role, without its name as a prefix."""
 
     state: str
     ipu: bool
@@ -47,7 +47,7 @@ class Seen:
 
 @dataclasses.dataclass(frozen=True)
 class Target:
-    """What Prometheus reads through an exporter."""
+    """A target that Prometheus reads through an exporter."""
 
     source: str
     name: str
@@ -58,11 +58,11 @@ class Target:
 
 @dataclasses.dataclass(frozen=True)
 class Monitoring:
-    """What the templates are filled with."""
+    """Values for the templates."""
 
     prometheus_operator: bool
-    verified: bool  # whether Prometheus itself reads the controller's metrics: only where it knows who gets its token
-    reader: str  # the service account that does
+    verified: bool  # whether Prometheus itself reads the controller's metrics: only if it can verify who gets its token
+    reader: str  # the service account that reads them
     reader_namespace: str
     token_secret: str
     token_file: str
@@ -70,12 +70,12 @@ class Monitoring:
     server_name: str
     probes: t.Sequence[Target]
     files: t.Sequence[str]
-    sources: t.Sequence[str]  # of alerts and graphs; with CONTROLLER where there is an IPU operator
-    ipu_state: str  # present or absent, of the objects that read the IPU operator
+    sources: t.Sequence[str]  # of alerts and dashboards; includes CONTROLLER if there is an IPU operator
+    ipu_state: str  # present or absent: state of the objects that read the IPU operator
 
 
 def decide(settings: Settings, seen: Seen) -> Monitoring:
-    """FabricError where an exporter is named that has no address. Without IPUs, what they had goes."""
+    """Raise FabricError if a chosen exporter has no address. Without IPUs, their objects are removed."""
     ipu = settings.ipu and settings.state == "present"
     sources = [each for each in settings.sources if settings.ipu or each in WITHOUT_IPUS]
     operator = settings.prometheus_operator == "true"
@@ -107,7 +107,7 @@ def decide(settings: Settings, seen: Seen) -> Monitoring:
 
 
 def probes(settings: Settings, sources: t.Optional[t.Sequence[str]]) -> t.List[Target]:
-    """Those of these sources; None: all that there may be, for a removal."""
+    """The probes of these sources; None: all possible ones, for a removal."""
     home = f"{settings.ipu_operator_namespace}.svc"
     stats = f"http://{PROXY}.{home}/stats"
     known = (

@@ -15,7 +15,7 @@ from .objects import named
 
 JOBS = ("kubeflow.org/v2beta1", "MPIJob")
 IMAGE = re.compile(r"image: mpioperator/mpi-operator:\S+")
-# The smallest job that there is; it is only ever tried in a dry run.
+# The smallest possible job; only for a dry run.
 PROBE = {
     **named(*JOBS, "fabric-probe", "default"),
     "spec": {
@@ -28,7 +28,7 @@ PROBE = {
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
-    """Variables of the role, without its name before them."""
+    """Variables of the role, without its name as a prefix."""
 
     state: str
     manifest_url: str
@@ -46,10 +46,10 @@ class Seen:
 
 
 def decide(settings: Settings, seen: Seen) -> PlainOperator:
-    """FabricError for another file, and for a removal that would take MPIJobs which nobody asked to delete."""
+    """Raise FabricError for an unexpected manifest, or a removal that would delete MPIJobs without being told to."""
     check_manifest(seen.manifest, settings.manifest_url, settings.manifest_sha256, "mpi_operator_manifest_sha256")
     text = IMAGE.sub(lambda _: f"image: {settings.image}", seen.manifest) if settings.image else seen.manifest
-    # MPIJobs go with their definition, which may be somebody else's: then they stay.
+    # MPIJobs are deleted with their definition. If that belongs to others, both stay.
     jobs = seen.mpi["jobs"] if seen.mpi["ours"] and settings.state == "absent" else []
     if jobs and not settings.delete_jobs:
         raise FabricError(

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Each cluster has one multus: when it is refused to bring a second one, or to do without any."""
+"""A cluster has one multus: refuses a second one, or none at all."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .._plan.running_cluster import multus_problem
 
 
 def check_multus(role: str, wanted: bool, others: t.Sequence[str]) -> None:
-    """FabricError where multus is wanted beside that of others, or not wanted and nobody else has one."""
+    """Raise FabricError if multus is wanted although others have one, or unwanted although nobody else has one."""
     variables = f"fabric_multus ({role}_multus)"
     why, step = multus_problem(variables, wanted, others)
     seen = ", ".join(others) or f"{role}_multus is false, and the cluster has no multus of others"

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Pods on a fabric network, and the Job or Deployment around them."""
+"""Pods on a fabric network, and the Job or Deployment for them."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ Object = t.Dict[str, t.Any]
 
 NAME_LABEL = "app.kubernetes.io/name"
 NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
-# The name becomes a label's value, and so may not be longer.
+# The name becomes a label value, which must not be longer.
 LONGEST_NAME = 63
 DEVICES = "/dev/infiniband"
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 VIPU_PORT = 8090
-# A container that is started again loses its log: its last lines stay in the pod's status.
+# A restarted container loses its log: its last lines stay in the pod's status.
 LAST_WORDS = {"terminationMessagePolicy": "FallbackToLogsOnError"}
-SETTLED = 10  # seconds: a program that can't start has ended by then, and counted as ready before
+SETTLED = 10  # seconds: a program that can't start has ended by then, but would have counted as ready before
 HOSTNAME_LABEL = "kubernetes.io/hostname"
 
 SCRIPTS = pathlib.Path(__file__).parents[2] / "plugin_utils/_render/scripts"
 
 
 def read_script(name: str) -> str:
-    """A script for a pod, without its comments."""
+    """A script for a pod, with its comments removed."""
     lines = (SCRIPTS / name).read_text(encoding="utf-8").splitlines(keepends=True)
     return "".join(line for line in lines if not line.startswith("#"))
 
@@ -48,17 +48,17 @@ class _VolumeMount(t.TypedDict):
 
 
 class Volume(_VolumeMount, total=False):
-    """Exactly one of nfs, claim and size says what it is."""
+    """A volume; exactly one of nfs, claim and size gives its source."""
 
     nfs: t.Mapping[str, str]  # server and path
     claim: str  # name of a PersistentVolumeClaim
-    size: str  # of an emptyDir, as 1Gi
+    size: str  # of an emptyDir, such as 1Gi
     read_only: bool
 
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
-    """A pod on a fabric network: variables of the role, without its name before them. Empty and 0 mean not set."""
+    """A pod on a fabric network: variables of the role, without its name as a prefix. Empty and 0 mean not set."""
 
     name: str
     image: str
@@ -69,36 +69,36 @@ class Settings:
     command: t.Sequence[str] = ()
     args: t.Sequence[str] = ()
     working_dir: str = ""
-    env: t.Mapping[str, t.Any] = dataclasses.field(default_factory=dict)  # values become text
+    env: t.Mapping[str, t.Any] = dataclasses.field(default_factory=dict)  # values are converted to text
     pull_secrets: t.Sequence[str] = ()
     port: int = 0
-    network: str = ""  # as in the annotation for multus
-    rdma_resource: str = ""  # PREFIX/NAME; several with commas between, one for each rail
-    # The plan of the fabric; only its V-IPU controllers and hosts are read.
+    network: str = ""  # in the form of the multus annotation
+    rdma_resource: str = ""  # PREFIX/NAME; several separated by commas, one for each rail
+    # The fabric's plan; only its V-IPU controllers, hosts and networks are read.
     plan: t.Mapping[str, t.Any] = dataclasses.field(default_factory=dict)
-    vipu_controller: str = ""  # of the plan: its label, host, address or address:port, or a host that it serves
-    vipu_host: str = ""  # as pods reach it; empty: that of the plan
-    vipu_port: int = 0  # that of the plan, else 8090
+    vipu_controller: str = ""  # one of the plan, by label, host, address or address:port, or by a host that it serves
+    vipu_host: str = ""  # as pods reach it; empty: the plan's
+    vipu_port: int = 0  # 0: the plan's, or else 8090
     partition: str = ""
     user: int = 0
     group: int = 0
-    capabilities: t.Sequence[str] = ()  # beside IPC_LOCK
-    privileged: bool = False  # with the device files of the node, where no device plugin gives them
+    capabilities: t.Sequence[str] = ()  # besides IPC_LOCK
+    privileged: bool = False  # with the node's device files, if there is no device plugin
     check_memlock: bool = False
     node_selector: t.Mapping[str, str] = dataclasses.field(default_factory=dict)
     tolerations: t.Sequence[Object] = ()
     resources: t.Mapping[str, t.Mapping[str, t.Any]] = dataclasses.field(default_factory=dict)  # requests and limits
     volumes: t.Sequence[Volume] = ()
-    shm: str = ""  # size of /dev/shm, as 8Gi
-    restart_policy: str = "OnFailure"  # of a Job, in its pod; or Never: another pod, and the failed one keeps its log
-    backoff_limit: int = 1  # how often a Job starts a container or a pod again
+    shm: str = ""  # size of /dev/shm, such as 8Gi
+    restart_policy: str = "OnFailure"  # of a Job's pods; Never: a new pod replaces a failed one, which keeps its log
+    backoff_limit: int = 1  # how often a Job retries a container or a pod
     deadline: int = 0  # seconds
-    record: bool = False  # by which way it moves its data
+    record: bool = False  # whether to record which path the data takes
 
 
 @dataclasses.dataclass(frozen=True)
 class Seen:
-    """Nothing: it is decided by the settings alone."""
+    """Nothing: the settings alone decide."""
 
 
 def decide(settings: Settings, _seen: Seen) -> Objects:
@@ -107,13 +107,13 @@ def decide(settings: Settings, _seen: Seen) -> Objects:
 
 
 def networks_without_rdma(settings: Settings) -> str:
-    """The planned networks where none of them has RDMA, so that no node has the resource; else empty."""
+    """Names of the planned networks if none has RDMA, so that no node has the resource; otherwise empty."""
     networks = settings.plan.get("networks") or []
     return "" if any(network["rdma"] for network in networks) else ", ".join(each["name"] for each in networks)
 
 
 def check_rdma(settings: Settings) -> None:
-    """Pods would wait for a resource that no node has."""
+    """Refuse pods that would wait for a resource that no node has."""
     networks = networks_without_rdma(settings)
     if settings.state != "absent" and settings.rdma_resource and networks:
         raise FabricError(
@@ -134,24 +134,24 @@ def checked_name(name: str, longest: int = LONGEST_NAME) -> str:
 
 
 def node_names(controller: Controller, plan: t.Mapping[str, t.Any]) -> t.Set[str]:
-    """The hosts that a controller serves, by the names of the inventory and of their nodes."""
+    """The hosts that a controller serves, by their inventory names and node names."""
     hosts = plan.get("hosts") or {}
     return {name for served in controller["serves"] for name in (served, (hosts.get(served) or {}).get("node", served))}
 
 
 def controller_names(controller: Controller) -> t.Set[str]:
-    """What a controller itself is called."""
+    """The names by which a controller may be chosen."""
     host, address, port = controller["host"], controller["address"], controller["port"]
     return {controller["label"], host, address, join_endpoint(host, port), join_endpoint(address, port)}
 
 
 def controllers(settings: Settings) -> t.List[Controller]:
-    """Those of the plan."""
+    """The V-IPU controllers of the plan."""
     return (settings.plan.get("vipu") or {}).get("controllers") or []
 
 
 def planned_controller(settings: Settings) -> t.Optional[Controller]:
-    """The V-IPU controller of the plan that serves the pods; None where their V-IPU is given, or the plan has none."""
+    """The plan's V-IPU controller for the pods; None if their V-IPU is given, or the plan has none."""
     plan, selector, known = settings.plan, settings.node_selector, controllers(settings)
     if settings.vipu_host or not known:
         return None
@@ -184,10 +184,10 @@ def describe_controller(controller: Controller) -> str:
 
 
 def endpoint_of(settings: Settings) -> t.Tuple[str, int]:
-    """Host and port of V-IPU as pods reach it; an empty host when it is not known."""
+    """Host and port of V-IPU as pods reach it; the host is empty if not known."""
     host, port, controller = settings.vipu_host, settings.vipu_port, planned_controller(settings)
     if controller:
-        # A host name that hosts know by a file of theirs means nothing in a pod.
+        # A host name from the hosts' own files is unknown in a pod.
         host, port = controller["address"] or controller["host"], port or controller["port"]
     if host in LOOPBACK:
         step = "Give the address of V-IPU on the fabric network: a pod has its own localhost."
@@ -196,7 +196,7 @@ def endpoint_of(settings: Settings) -> t.Tuple[str, int]:
 
 
 def environment(settings: Settings) -> t.List[Object]:
-    """The variables of the container: where V-IPU is, then those that were given, which win."""
+    """Environment of the container: where V-IPU is, and the given variables, which take precedence."""
     host, port = endpoint_of(settings)
     values: t.Dict[str, t.Any] = {"IPUOF_VIPU_API_HOST": host, "IPUOF_VIPU_API_PORT": port} if host else {}
     if settings.partition:
@@ -205,7 +205,7 @@ def environment(settings: Settings) -> t.List[Object]:
 
 
 def node_selector(settings: Settings) -> t.Dict[str, str]:
-    """The labels of the nodes. With several V-IPU controllers, only the nodes of one reach its IPUs."""
+    """Labels of the nodes. With several V-IPU controllers, only the nodes of one controller reach its IPUs."""
     given, controller = dict(settings.node_selector), planned_controller(settings)
     if controller and len(controllers(settings)) > 1 and HOSTNAME_LABEL not in given:
         key, _equals, value = controller["label"].partition("=")
@@ -218,7 +218,7 @@ def as_text(value: t.Any) -> str:
 
 
 def volume_source(wanted: Volume) -> Object:
-    """A volume of a pod. Exactly one of nfs, claim and size says what it is."""
+    """A volume of a pod. Exactly one of nfs, claim and size gives its source."""
     nfs, claim, size = wanted.get("nfs"), wanted.get("claim"), wanted.get("size")
     kinds = [kind for kind, value in (("nfs", nfs), ("claim", claim), ("size", size)) if value]
     if len(kinds) != 1:
@@ -240,14 +240,14 @@ def volume_source(wanted: Volume) -> Object:
 
 
 def volumes(settings: Settings) -> t.Tuple[t.List[Object], t.List[Object]]:
-    """The pod's volumes, and where its container has them."""
+    """The pod's volumes, and their mounts in the container."""
     sources = [volume_source(wanted) for wanted in settings.volumes]
     mounts: t.List[Object] = [
         {"name": v["name"], "mountPath": v["path"], **({"readOnly": True} if v.get("read_only") else {})}
         for v in settings.volumes
     ]
     if settings.privileged:
-        # Else the kubelet would make an empty directory on a node without RDMA.
+        # Otherwise the kubelet would create an empty directory on a node without RDMA.
         sources.append({"name": "infiniband", "hostPath": {"path": DEVICES, "type": "Directory"}})
         mounts.append({"name": "infiniband", "mountPath": DEVICES})
     if settings.shm:
@@ -257,7 +257,7 @@ def volumes(settings: Settings) -> t.Tuple[t.List[Object], t.List[Object]]:
 
 
 def security(settings: Settings) -> Object:
-    """The container's security context: only what RDMA needs, as root and as a normal user, unless it is privileged."""
+    """The container's security context: only what RDMA needs, for root and other users, unless it is privileged."""
     user, group = settings.user, settings.group
     added = (["IPC_LOCK"] if settings.rdma_resource else []) + list(settings.capabilities)
     rights: Object = {"privileged": True} if settings.privileged else {"allowPrivilegeEscalation": False}
@@ -266,14 +266,14 @@ def security(settings: Settings) -> Object:
         context.update(runAsGroup=group or user, runAsNonRoot=True)
     elif group:
         context["runAsGroup"] = group
-    if settings.privileged:  # it has all capabilities
+    if settings.privileged:  # includes all capabilities
         return context
     capabilities = {**({"drop": ["ALL"]} if user else {}), **({"add": added} if added else {})}
     return {**context, **({"capabilities": capabilities} if capabilities else {})}
 
 
 def resources(settings: Settings) -> Object:
-    """Requests and limits, with one RDMA device of each resource in both."""
+    """Requests and limits, both with one device of each RDMA resource."""
     given = settings.resources
     names = (name.strip() for name in settings.rdma_resource.split(","))
     device = {name: "1" for name in names if name}
@@ -299,7 +299,7 @@ def container(settings: Settings, name: str) -> Object:
 
 
 def memlock_check(settings: Settings) -> Object:
-    """The init container that proves the limit, as the same user and with the same rights as the workload."""
+    """The init container that checks the limit, with the same user and rights as the workload."""
     check: Object = {
         "name": "memlock",
         "image": settings.image,
@@ -311,7 +311,7 @@ def memlock_check(settings: Settings) -> Object:
 
 
 def pod_template(settings: Settings, labels: t.Mapping[str, str], name: str, restart: str) -> Object:
-    """The template of a pod on the network; `name` is its container's."""
+    """The template of a pod on the network; `name` is that of its container."""
     sources, _mounts = volumes(settings)
     words = LAST_WORDS if restart in ("Always", "OnFailure") else {}
     spec: Object = {"containers": [{**container(settings, name), **words}]}
@@ -342,7 +342,7 @@ def job(settings: Settings, metadata: Object) -> Object:
 
 
 def deployment(settings: Settings, metadata: Object) -> Object:
-    """A Deployment that is updated pod by pod: a spare pod would need IPUs and an address that may not be free."""
+    """A Deployment that is updated pod by pod: an extra pod would need IPUs and an address that may not be free."""
     labels = metadata["labels"]
     spec = {
         "replicas": settings.replicas,
@@ -361,7 +361,7 @@ def service(settings: Settings, metadata: Object) -> Object:
 
 
 def record_annotation(settings: Settings) -> Object:
-    """What has a wait for the job record it."""
+    """The annotation that makes a wait for the job record its path."""
     return {"annotations": {ASKED: "true"}} if settings.record else {}
 
 

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The NVIDIA Network Operator, its NicClusterPolicy, the upgrade from release to release, and its removal."""
+"""The NVIDIA Network Operator: its NicClusterPolicy, its upgrades from release to release, and its removal."""
 
 from __future__ import annotations
 
@@ -24,28 +24,28 @@ from .settings import ChartSettings
 
 NAME = "network-operator"
 API = "mellanox.com/v1alpha1"
-# What the chart leaves behind. The definition of attachments is multus's, and others may use it and nv-ipam.
+# What the chart leaves behind. Attachments are defined by multus; others may use that definition and nv-ipam's.
 CRDS = tuple(
     f"{kind}.mellanox.com"
     for kind in ("macvlannetworks", "hostdevicenetworks", "ipoibnetworks", "nicclusterpolicies", "nicnodepolicies")
 )
 NV_IPAM_CRDS = ("ippools.nv-ipam.nvidia.com", "cidrpools.nv-ipam.nvidia.com")
 ATTACHMENTS = "network-attachment-definitions.k8s.cni.cncf.io"
-# The label that Node Feature Discovery gives a node with a Mellanox NIC; the device plugin runs on nodes that have it.
+# The label that Node Feature Discovery gives to nodes with a Mellanox NIC; the device plugin runs only there.
 NIC_LABEL = "feature.node.kubernetes.io/pci-15b3.present"
 LABELS = (
     "network.nvidia.com/operator.mofed.wait",
     "network.nvidia.com/operator.nic-configuration.wait",
     "nvidia.com/ofed-driver-upgrade-state",
 )
-# The label by which a NicNodePolicy selects its nodes: a node has one value, so no two policies select it.
+# The label by which a NicNodePolicy selects its nodes: with one value per node, no two policies select the same node.
 GROUP_LABEL = "ipu.fabric/nic-group"
 # DaemonSets of the operator that write a token for their CNI plugin.
 PLUGINS = {"multus": "kube-multus-ds", "whereabouts": "whereabouts"}
-# The operator's own limit of 50Mi gets multus killed on nodes with many pods.
+# With the operator's own limit of 50Mi, multus is OOM-killed on nodes with many pods.
 MULTUS_MEMORY = "256Mi"
-# The operator can't render its driver's DaemonSet without probes. They and the policy are those of the vendor's chart,
-# less what a drain may lose: pods without a controller, and their empty directories.
+# The operator can't render the driver's DaemonSet without probes. These and the policy are the vendor chart's, except
+# that a drain must not lose pods without a controller, or their empty directories.
 OFED_DEFAULTS: Object = {
     "startupProbe": {"initialDelaySeconds": 10, "periodSeconds": 20},
     "livenessProbe": {"initialDelaySeconds": 30, "periodSeconds": 30},
@@ -68,7 +68,7 @@ class NodeGroup(t.TypedDict):
 
 @dataclasses.dataclass(frozen=True)
 class Settings(ChartSettings):
-    """Variables of the role, without its name before them."""
+    """Variables of the role, without its name as a prefix."""
 
     allow_kubernetes: bool
     allow_skip: bool
@@ -90,12 +90,12 @@ class Settings(ChartSettings):
     nfd: bool
     cni_bin_directory: str
     cni_network_directory: str
-    restart: t.Mapping[str, str]  # when the first token of a CNI plugin ends
+    restart: t.Mapping[str, str]  # CNI plugins whose pods need a restart, with the end of their first token
 
 
 @dataclasses.dataclass(frozen=True)
 class Seen:
-    """What ipu.fabric.cluster_info found, and ipu.fabric.fabric_stack; nothing for a bundle."""
+    """What ipu.fabric.cluster_info and ipu.fabric.fabric_stack found; empty for a bundle."""
 
     present: bool = False
     version: str = ""  # of Kubernetes
@@ -105,39 +105,39 @@ class Seen:
     multus: t.Sequence[str] = ()
     nv_ipam: t.Sequence[str] = ()
     whereabouts: t.Sequence[str] = ()
-    own: t.Sequence[str] = ()  # that this collection has installed
+    own: t.Sequence[str] = ()  # those that this collection installed
     network_operators: t.Sequence[t.Mapping[str, str]] = ()
     policy_ipam: str = ""  # of the existing policy
-    policy_in_chart: bool = False  # and whether its release has made it
-    device_plugin: str = ""  # which of our policies has the RDMA device plugin: cluster or node
-    node_policies: t.Sequence[str] = ()  # NicNodePolicies of ours
-    pods: t.Sequence[str] = ()  # on the networks of the operator, for a removal and for another IPAM
+    policy_in_chart: bool = False  # whether the chart owns the policy
+    device_plugin: str = ""  # which of our policies configures the RDMA device plugin: cluster or node
+    node_policies: t.Sequence[str] = ()  # our NicNodePolicies
+    pods: t.Sequence[str] = ()  # on the operator's networks, for a removal or a change of the IPAM
     other_pods: t.Sequence[str] = ()
     attachments: t.Sequence[str] = ()  # NetworkAttachmentDefinitions of others, for a removal
 
 
 @dataclasses.dataclass(frozen=True)
 class OperatorWish(Wish):
-    """And what only this operator needs."""
+    """A Wish, with fields for this operator only."""
 
-    steps: t.Sequence[str] = ("present",)  # files of the role with what is to be done
+    steps: t.Sequence[str] = ("present",)  # task files of the role to run
     labels: t.Sequence[Object] = ()  # as ipu.fabric.node_labels takes them
-    gone: t.Sequence[Object] = ()  # NicNodePolicies of groups that are no more
-    plugin_pods: str = ""  # selects the pods of the RDMA device plugin
-    keeps_policy: bool = False  # the installed release reads its policy only once
+    gone: t.Sequence[Object] = ()  # NicNodePolicies of groups that no longer exist
+    plugin_pods: str = ""  # label selector for the pods of the RDMA device plugin
+    keeps_policy: bool = False  # the release reads its policy only once
     keeps_config: bool = False  # the device plugin of this release reads its configuration only once
-    settle: int = 0  # seconds after which a ready policy is that of this release: at first the former one still speaks
-    restarts: t.Sequence[Object] = ()  # DaemonSets with the time for which their pods start again
+    settle: int = 0  # seconds until a ready policy reflects this release, and not the previous one
+    restarts: t.Sequence[Object] = ()  # DaemonSets with the annotation that makes their pods restart
     restarted: t.Sequence[Object] = ()  # the same, as ipu.fabric.kube_wait takes them
 
 
 def decide(settings: Settings, seen: Seen) -> OperatorWish:
-    """FabricError for what the vendor doesn't support, a second operator or multus, and the removal of others'."""
+    """Raise FabricError for what the vendor does not support, a second operator or multus, and removing others'."""
     return removed(settings, seen) if settings.state == "absent" else installed(settings, seen)
 
 
 def elsewhere(places: t.Sequence[str], settings: Settings) -> t.List[str]:
-    """What is not in the operator's namespace."""
+    """Those outside the operator's namespace."""
     return [place for place in places if not place.startswith(f"{settings.namespace}/")]
 
 
@@ -200,7 +200,7 @@ def is_ours(operator: t.Mapping[str, str], settings: Settings) -> bool:
 
 
 def restart(name: str, namespace: str, end: str) -> Object:
-    """The operator leaves the annotation: it compares revisions of its own."""
+    """An annotation that restarts a DaemonSet's pods. The operator keeps it: it compares only its own revisions."""
     template = {"metadata": {"annotations": {"fabric.ipu/token-ends": end}}}
     metadata = {"name": name, "namespace": namespace}
     return {"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": metadata, "spec": {"template": template}}
@@ -254,7 +254,7 @@ def check_driver(settings: Settings, nfd: t.Sequence[str]) -> None:
 
 
 def check_ipam(settings: Settings, seen: Seen) -> None:
-    """The new IPAM doesn't know which addresses pods have from the former one."""
+    """Refuse a new IPAM while pods have addresses from the former one, which the new one does not know."""
     pods = [*seen.pods, *seen.other_pods]
     if seen.policy_ipam not in ("", settings.ipam) and pods:
         raise FabricError(
@@ -278,7 +278,7 @@ def check_groups(settings: Settings, can: t.Mapping[str, bool]) -> None:
 
 
 def check_types(settings: Settings) -> None:
-    """Types of networks beside macvlan."""
+    """Refuse network types other than macvlan before the release that supports them."""
     if (settings.ipoib or settings.device_resources or settings.sriov_policies) and parse(settings.version)[
         :2
     ] < OTHER_TYPES:
@@ -292,7 +292,7 @@ def check_types(settings: Settings) -> None:
 
 
 def check_move(settings: Settings, seen: Seen) -> None:
-    """The section has to leave one kind of policy before it comes to the other: meanwhile no node has the resources."""
+    """Refuse the move of the device plugin while pods use it: for a while, no node has the resources."""
     pods, target = [*seen.pods, *seen.other_pods], "node" if settings.nic_groups else "cluster"
     if seen.device_plugin not in ("", target) and pods and not settings.allow_move:
         raise FabricError(
@@ -308,7 +308,7 @@ def check_move(settings: Settings, seen: Seen) -> None:
 
 
 def check_upgrade(settings: Settings, former: str) -> str:
-    """How to come from the installed release to the one that is wanted."""
+    """The kind of change from the installed release to the wanted one."""
     change, _steps = upgrade_steps(former, settings.version)
     refusal = upgrade_refusal(former, settings.version)
     if refusal and not (change == "skip" and settings.allow_skip):
@@ -323,7 +323,7 @@ def check_upgrade(settings: Settings, former: str) -> str:
 
 
 def release_features(release: str) -> t.Dict[str, bool]:
-    """What a release can do."""
+    """The features of a release."""
     version = parse(release)
     if version[:2] not in NETWORK_OPERATORS:
         raise FabricError(
@@ -340,7 +340,7 @@ def release_features(release: str) -> t.Dict[str, bool]:
 
 
 def policy_spec(settings: Settings) -> Object:
-    """spec of the NicClusterPolicy."""
+    """The spec of the NicClusterPolicy."""
     release, ipam = settings.version, settings.ipam
     can = release_features(release)
     images = component_images(settings)
@@ -352,7 +352,7 @@ def policy_spec(settings: Settings) -> Object:
     spec: Object = {"secondaryNetwork": secondary}
     if ipam == "nv-ipam":
         spec["nvIpam"] = component(images["nvIpam"], secrets, enableWebhook=False)
-    elif can["whereabouts"]:  # else whereabouts is installed on its own
+    elif can["whereabouts"]:  # otherwise whereabouts is installed separately
         secondary["ipamPlugin"] = component(images["ipamPlugin"], secrets)
     if settings.rdma_resources and not settings.nic_groups:
         spec["rdmaSharedDevicePlugin"] = plugin_section(settings, settings.rdma_resources)
@@ -372,14 +372,14 @@ def policy_spec(settings: Settings) -> Object:
 
 
 def component_images(settings: Settings) -> t.Dict[str, Object]:
-    """The images of the release, or those of the site."""
+    """The images of the release, with those of the site in their place."""
     types = [*(["ipoib"] if settings.ipoib else []), *(["host_device"] if settings.device_resources else [])]
     found = components(settings.version, settings.ipam, types)
     return {name: {**image, **settings.images.get(name, {})} for name, image in found.items()}
 
 
 def plugin_section(settings: Settings, resources: t.Sequence[RdmaResource]) -> Object:
-    """The RDMA shared device plugin, alike in both kinds of policies."""
+    """The RDMA shared device plugin's section, the same in both kinds of policies."""
     image = component_images(settings)["rdmaSharedDevicePlugin"]
     return component(image, settings.image_pull_secrets, config=device_plugin_config(resources))
 
@@ -397,7 +397,7 @@ def nic_node_policy(settings: Settings, group: NodeGroup) -> Object:
 
 
 def sriov_policy(settings: Settings, policy: SriovPolicy) -> Object:
-    """What the SR-IOV operator makes VFs by. The link type is that of the NIC: another would change its firmware."""
+    """The policy by which the SR-IOV operator creates VFs. The NIC's own link type: another changes its firmware."""
     spec: Object = {
         "resourceName": policy["resource"],
         "nodeSelector": {NIC_LABEL: "true"},
@@ -413,13 +413,13 @@ def sriov_policy(settings: Settings, policy: SriovPolicy) -> Object:
 
 
 def with_vfs(node: str, namespace: str) -> Object:
-    """What the SR-IOV operator says of a node, as ipu.fabric.kube_wait takes it. It may drain and reboot it before."""
+    """The state of a node's VFs, as ipu.fabric.kube_wait takes it. The SR-IOV operator may drain and reboot it."""
     wanted = {"api_version": SRIOV, "kind": "SriovNetworkNodeState", "name": node, "namespace": namespace}
     return {**wanted, "field": "status.syncStatus", "value": "Succeeded"}
 
 
 def node_labels(settings: Settings, seen: Seen) -> t.Dict[str, t.Dict[str, t.Optional[str]]]:
-    """By node, what tells the operator of its NICs."""
+    """By node, the labels that tell the operator about its NICs."""
     group_of = {node: group["name"] for group in settings.nic_groups for node in group["nodes"]}
     grouped = bool(group_of or seen.node_policies)
     return {
@@ -429,7 +429,7 @@ def node_labels(settings: Settings, seen: Seen) -> t.Dict[str, t.Dict[str, t.Opt
 
 
 def nic_cluster_policy(settings: Settings) -> Object:
-    """The NicClusterPolicy. The operator acts on this one name only."""
+    """The NicClusterPolicy. The operator accepts only this name."""
     return {
         "apiVersion": API,
         "kind": "NicClusterPolicy",
@@ -439,13 +439,13 @@ def nic_cluster_policy(settings: Settings) -> Object:
 
 
 def component(image: t.Mapping[str, str], pull_secrets: t.Sequence[str], **more: t.Any) -> Object:
-    """One component of the policy; an image pull secret is a plain name there."""
+    """One component of the policy, whose image pull secrets are plain names."""
     secrets = {"imagePullSecrets": list(pull_secrets)} if pull_secrets else {}
     return {**image, **secrets, **more}
 
 
 def ofed_driver(release: str, wanted: t.Mapping[str, t.Any], pull_secrets: t.Sequence[str]) -> Object:
-    """The driver container, in the policy's own field names. Its version is the site's choice and has no default."""
+    """The driver container, with the policy's own field names. The site chooses its version; there is no default."""
     if not wanted.get("version"):
         raise FabricError(
             "The driver container needs a version.",
@@ -465,12 +465,12 @@ def multus_resources() -> t.List[Object]:
 
 
 def device_plugin_config(resources: t.Sequence[RdmaResource]) -> str:
-    """The shared device plugin's configuration: JSON that the operator pastes between two single quotes."""
+    """The shared device plugin's configuration: JSON that the operator puts between single quotes."""
     return quotable(json.dumps(device_plugin(resources), sort_keys=True))
 
 
 def quotable(text: str) -> str:
-    """The text, without a quote of the kind that the operator puts around it."""
+    """The text, which must not contain the single quotes that the operator puts around it."""
     if "'" in text:
         raise FabricError(
             "The RDMA resources can't hold a single quote.",
@@ -486,7 +486,7 @@ def quotable(text: str) -> str:
 
 
 def chart_values(settings: Settings, nfd: bool, single: bool = False) -> Object:
-    """What is not set stays the chart's own; a policy is never left to it. single: the cluster has one node."""
+    """Values of the chart; those not set keep its defaults. It never manages a policy. single: there is one node."""
     can = release_features(settings.version)
     values: Object = {"nfd": {"enabled": nfd}, **sriov_values(bool(settings.sriov_policies), single)}
     if can["deploy_cr"]:
@@ -494,10 +494,10 @@ def chart_values(settings: Settings, nfd: bool, single: bool = False) -> Object:
     if can["nfd_rules"]:
         values["nfd"]["deployNodeFeatureRules"] = nfd
     if can["upgrade_crds"]:
-        # The CRDs are applied by us: no hook has to run for them.
+        # The role applies the CRDs, so no hook is needed.
         values["upgradeCRDs"] = False
     if can["keep_policy_hook"]:
-        # Nor for a policy that helm owns: the role sees to that.
+        # The role also handles a policy that Helm owns.
         values["keepNCP"] = False
     operator = {}
     if settings.cni_bin_directory and can["cni_bin_directory"]:
@@ -514,7 +514,7 @@ def chart_values(settings: Settings, nfd: bool, single: bool = False) -> Object:
 
 
 def sriov_values(wanted: bool, single: bool) -> Object:
-    """Of the SR-IOV operator. Where there is one node, its pods have nowhere to go."""
+    """Values of the SR-IOV operator. With a single node, drained pods would have nowhere to go."""
     config = {"sriov-network-operator": {"sriovOperatorConfig": {"disableDrain": True}}} if wanted and single else {}
     return {"sriovNetworkOperator": {"enabled": wanted}, **config}
 
@@ -526,7 +526,7 @@ def removed(settings: Settings, seen: Seen) -> OperatorWish:
     check_ours(seen)
     multus, nv_ipam = elsewhere(seen.multus, settings), elsewhere(seen.nv_ipam, settings)
     gone = [*CRDS, *([] if nv_ipam else NV_IPAM_CRDS), *([] if multus or seen.attachments else [ATTACHMENTS])]
-    # Whereabouts of the role whereabouts stays where its pools are.
+    # Whereabouts installed by the role whereabouts stays, in the namespace of its pools.
     needed = [place.partition("/")[0] for place in seen.whereabouts if not place.endswith("/whereabouts")]
     return OperatorWish(
         steps=["absent"],
@@ -538,7 +538,7 @@ def removed(settings: Settings, seen: Seen) -> OperatorWish:
 
 
 def check_ours(seen: Seen) -> None:
-    """A removal would take the definitions of all of them."""
+    """Refuse if there are operators of others: a removal would delete their definitions too."""
     operators = {f"{each['namespace']}/{each['name']}": each["release"] for each in seen.network_operators}
     others = [f"{place} (release {name})" for place, name in operators.items() if place not in seen.own]
     if others:
@@ -554,13 +554,13 @@ def check_ours(seen: Seen) -> None:
 
 
 def labels_left(node: t.Mapping[str, t.Any], settings: Settings, seen: Seen) -> t.Dict[str, None]:
-    """Labels of the operator, and, where no Node Feature Discovery keeps it, that of this role."""
+    """Labels of the operator, and the one of this role unless a Node Feature Discovery maintains it."""
     own = NIC_LABEL in node["own_labels"] and not elsewhere(seen.nfd, settings)
     return dict.fromkeys([*LABELS, GROUP_LABEL, *([NIC_LABEL] if own else [])])
 
 
 def paths(settings: Settings, multus: bool, nv_ipam: bool, whereabouts: bool) -> t.List[str]:
-    """What its pods leave on a host, but what others have too. The plain plugins stay: the pod network may use them."""
+    """What its pods leave on a host, except files of others. Standard CNI plugins stay: pod networks may use them."""
     programs, net = settings.cni_bin_directory or "/opt/cni/bin", settings.cni_network_directory or "/etc/cni/net.d"
     of_nv_ipam = [f"{net}/nv-ipam.d", f"{programs}/nv-ipam", "/var/lib/cni/nv-ipam", "/var/log/nv-ipam-cni.log"]
     of_multus = [f"{net}/00-multus.conf", f"{net}/multus.d", f"{programs}/multus", f"{programs}/passthru"]

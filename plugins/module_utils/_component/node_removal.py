@@ -15,13 +15,13 @@ from .settings import NoSettings as Settings
 
 @dataclasses.dataclass(frozen=True)
 class Seen:
-    """The cluster, its hosts, and which of its nodes are to leave it."""
+    """The cluster, its hosts, and which of its nodes should leave it."""
 
     asked: t.Union[str, t.Sequence[str], None]
     observations: Observations
     ca: str  # digest
     nodes: t.Sequence[ClusterNode]
-    members: t.Optional[t.Sequence[MemberFacts]] = None  # of etcd; none: it was not asked yet
+    members: t.Optional[t.Sequence[MemberFacts]] = None  # of etcd; None: not asked yet
 
 
 def decide(settings: Settings, seen: Seen) -> RemovalPlan:

@@ -9,11 +9,11 @@ import typing as t
 from .._kube.query import Object
 from .._model.plan import PlannedNetwork, RdmaResource
 
-POD_SECURITY = "pod-security.kubernetes.io/enforce"  # label of a namespace: what its pods may ask for
+POD_SECURITY = "pod-security.kubernetes.io/enforce"  # label of a namespace: what its pods may request
 
 
 def named(api_version: str, kind: str, name: str, namespace: str = "") -> Object:
-    """What names an object."""
+    """The identifying part of an object."""
     place = {"namespace": namespace} if namespace else {}
     return {"apiVersion": api_version, "kind": kind, "metadata": {"name": name, **place}}
 
@@ -23,15 +23,15 @@ def definitions(names: t.Sequence[str]) -> t.List[Object]:
 
 
 def home(namespace: str, needed: t.Sequence[str] = ()) -> t.List[Object]:
-    """The namespace that goes with a component, if nothing else is known to need it."""
+    """The namespace to remove with a component, unless something else is known to need it."""
     return [] if namespace in {"default", "kube-system", *needed} else [named("v1", "Namespace", namespace)]
 
 
 def pods_on(networks: t.Sequence[PlannedNetwork]) -> t.List[Object]:
-    """A pod on each network, as ipu.fabric.kube_wait starts it."""
+    """A pod on each network, in the form in which ipu.fabric.kube_wait starts it."""
     return [{key: value for key, value in each.items() if key in ("name", "namespace", "hosts")} for each in networks]
 
 
 def device_plugin(resources: t.Sequence[RdmaResource]) -> Object:
-    """The configuration of the RDMA shared device plugin. Every so many seconds it looks for new devices."""
+    """The RDMA shared device plugin's configuration. It looks for new devices periodically."""
     return {"periodicUpdateInterval": 300, "configList": list(resources)}

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""In which turns nodes are rebooted: control planes one at a time, then workers."""
+"""The order in which nodes are rebooted: control planes one at a time, then workers in batches."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ import typing as t
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
-    """Variables of the role, without its name before them."""
+    """Variables of the role, without its name as a prefix."""
 
-    reboot_workers: int  # at a time
+    reboot_workers: int  # how many at a time
 
 
 @dataclasses.dataclass(frozen=True)
 class Seen:
-    """What the hosts of the play have answered."""
+    """What the hosts of the play returned."""
 
     hosts: t.Sequence[str]
     results: t.Sequence[t.Mapping[str, t.Any]]  # of ipu.fabric.rdma_host, in the same order; empty: none
@@ -26,7 +26,7 @@ class Seen:
 
 @dataclasses.dataclass(frozen=True)
 class Turns:
-    """Each turn begins when the one before has ended."""
+    """Batches of hosts; each begins when the previous one is done."""
 
     turns: t.Sequence[t.Sequence[str]]
 

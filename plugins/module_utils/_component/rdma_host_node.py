@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which node a host is that has to be drained before its reboot."""
+"""The node of a host, which has to be drained before the host is rebooted."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .._common.result import FabricError
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
-    """Variables of the role rdma_host, without its name before them."""
+    """Variables of the role rdma_host, without its name as a prefix."""
 
     api_host: str
     kubeconfig: str
@@ -20,13 +20,13 @@ class Settings:
 
 @dataclasses.dataclass(frozen=True)
 class Seen:
-    """What the host says of itself, and the API of its node."""
+    """What the host reports of itself, and what the API reports of its node."""
 
     host: str
-    node: str  # as the host calls itself
+    node: str  # the name by which the host calls itself
     machine_id: str
     found: t.Sequence[t.Mapping[str, t.Any]]  # nodes of that name
-    error: str  # of the API; empty: it has answered
+    error: str  # of the API; empty: it answered
 
 
 @dataclasses.dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Node:
 
 
 def decide(settings: Settings, seen: Seen) -> Node:
-    """FabricError before the reboot, where the node is not to be had: that of the kubeconfig may be another host's."""
+    """Raise FabricError before the reboot if the node is not found, or belongs to another host in that cluster."""
     info = seen.found[0]["status"]["nodeInfo"] if seen.found else {}
     node_id = info.get("machineID") or ""
     another = bool(node_id and seen.machine_id and node_id != seen.machine_id)

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a restored cluster still believes of hosts that have to join it again, for the playbook restore."""
+"""What a restored cluster wrongly knows of hosts that still have to rejoin it, for the playbook restore."""
 
 from __future__ import annotations
 
@@ -12,26 +12,26 @@ from .settings import NoSettings as Settings
 
 @dataclasses.dataclass(frozen=True)
 class Seen:
-    """The hosts of the plan, and what the backup has of them."""
+    """The hosts of the plan, and what the backup contains about them."""
 
     first: str  # the control plane that was restored
-    aside: t.Sequence[str]  # control planes that were set aside for it
+    aside: t.Sequence[str]  # control planes that were set aside for the restore
     planned: t.Mapping[str, t.Mapping[str, t.Any]]  # hosts of the plan
     hosts: t.Sequence[str]
     facts: t.Sequence[t.Mapping[str, t.Any]]  # what ipu.fabric.host_info returned, in this order
-    addresses: t.Sequence[t.Mapping[str, str]]  # that pods had
+    addresses: t.Sequence[t.Mapping[str, str]]  # pods' addresses when the backup was made
 
 
 @dataclasses.dataclass(frozen=True)
 class Rejoining:
-    """What is no longer true."""
+    """State that is no longer true."""
 
-    ready: t.Sequence[str]  # lines that say so of nodes
-    pods: t.Sequence[t.Mapping[str, t.Any]]  # of reinstalled hosts, with their namespace
+    ready: t.Sequence[str]  # lines that wrongly report nodes as ready
+    pods: t.Sequence[t.Mapping[str, t.Any]]  # pods of reinstalled hosts, by namespace
 
 
 def decide(settings: Settings, seen: Seen) -> Rejoining:
-    """Nodes of hosts that were set aside or are reinstalled."""
+    """Find nodes whose hosts were set aside or reinstalled."""
     nodes = {name: host["node"] for name, host in seen.planned.items()}
     hosts = {name: answer["host"] for name, answer in zip(seen.hosts, seen.facts) if "host" in answer}
     bare = [name for name, facts in hosts.items() if not facts["kubelet"]["server"]]

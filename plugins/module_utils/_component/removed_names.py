@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Whether the nodes that the playbook remove_node is given exist, before it asks any host."""
+"""Whether the nodes given to the playbook remove_node exist, checked before any host is asked."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .settings import NoSettings as Settings
 
 @dataclasses.dataclass(frozen=True)
 class Seen:
-    """What was asked for, and what it may name."""
+    """What was requested, and the names that are possible."""
 
     asked: t.Union[str, t.Sequence[str], None]
     hosts: t.Sequence[str]  # of the inventory
@@ -22,7 +22,7 @@ class Seen:
 
 @dataclasses.dataclass(frozen=True)
 class Wish:
-    """The names, each once."""
+    """The requested names, without duplicates."""
 
     names: t.List[str]
 

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Whether a backup may be restored on these hosts, and what is to be done for it, for the playbook restore."""
+"""Whether a backup may be restored on these hosts, and how, for the playbook restore."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ class Seen:
     facts: t.Sequence[Answer]  # what ipu.fabric.host_info returned, in this order
     control_planes: t.Sequence[str]
     states: t.Sequence[Answer]  # what ipu.fabric.control_plane_restore read, in this order
-    named: str  # the cluster that may be replaced
-    now: str  # becomes part of the name of a restore that begins
+    named: str  # the cluster that may be replaced, as the user gave it
+    now: str  # time; becomes part of the name of a new restore
 
 
 def decide(settings: Settings, seen: Seen) -> RestorePlan:
-    """FabricError with every reason not to restore."""
+    """Raise FabricError with every reason not to restore."""
     hosts = {name: answer["host"] for name, answer in zip(seen.hosts, seen.facts) if "host" in answer}
     read = zip(seen.control_planes, seen.states)
     states: t.Dict[str, t.Any] = {name: state if "restoring" in state else None for name, state in read}

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A CronJob that proves some nodes at a time from inside the cluster, and the rights that it has."""
+"""A CronJob that proves some nodes at a time from inside the cluster, and its rights."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ from .objects import POD_SECURITY, home, named
 NAME = PROVER
 CONFIG = "/etc/ipu-fabric"
 WORK = "/prover"
-# Five fields as cron(8) has them, or a name such as @daily; the API server judges the rest.
+# Five fields as in cron(8), or a name such as @daily; the API server validates the rest.
 CRON = re.compile(r"@[a-z]+|\S+( \S+){4}")
 ENVIRONMENT = {
-    "HOME": WORK,  # nothing else of its file system can be written
+    "HOME": WORK,  # the rest of the file system is read-only
     "ANSIBLE_STDOUT_CALLBACK": "ipu.fabric.steps",
-    # That there is no inventory is as it should be.
+    # There is no inventory, by design.
     "ANSIBLE_INVENTORY_UNPARSED_WARNING": "false",
     "ANSIBLE_LOCALHOST_WARNING": "false",
 }
 HOURS = 6
-# The plan of hundreds of nodes is larger than a ConfigMap may be.
+# The plan of hundreds of nodes exceeds the size limit of a ConfigMap unless compressed.
 COMMAND = (
     f"gunzip -c {CONFIG}/plan.json.gz > {WORK}/plan.json && exec ansible-playbook ipu.fabric.prove_slice"
     f" -e @{CONFIG}/settings.json -e fabric_slice_plan={WORK}/plan.json -e verify_artifacts_dir={WORK}/artifacts"
 )
-# What the probe reads beyond pods and nodes, by API group.
+# What the probe reads besides pods and nodes, by API group.
 READ = {
     "": ["nodes", "pods", "events"],
     "apps": ["daemonsets", "deployments"],
@@ -53,7 +53,7 @@ READ = {
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
-    """Variables of the role verify, without its name before them."""
+    """Variables of the role verify, without its name as a prefix."""
 
     schedule: str
     schedule_image: str
@@ -81,17 +81,17 @@ class Settings:
     max_unproved: t.Any
 
 
-# The rest of the settings is for the proof itself.
+# The other settings are for the proof itself.
 OWN = ("schedule", "schedule_image", "schedule_namespace", "schedule_claim", "schedule_slice", "plan")
 
 
 @dataclasses.dataclass(frozen=True)
 class Seen:
-    """Nothing: each object is applied, or removed where it is ours."""
+    """Nothing: each object is applied, or removed if this collection made it."""
 
 
 def decide(settings: Settings, seen: Seen) -> Objects:
-    """The objects in their order; a removal takes the same. FabricError for a schedule that can't work."""
+    """The objects in order, also for a removal. FabricError for a schedule that can't work."""
     del seen
     if settings.schedule != "none":
         check(settings)
@@ -100,7 +100,7 @@ def decide(settings: Settings, seen: Seen) -> Objects:
 
 
 def check(settings: Settings) -> None:
-    """What the API server would refuse later, or what would prove nodes and tell nobody."""
+    """Refuse what the API server would refuse later, and proofs whose result nobody would see."""
     for wrong, what, where, seen, step in (
         (
             not CRON.fullmatch(settings.schedule),
@@ -130,7 +130,7 @@ def check(settings: Settings) -> None:
 
 
 def space(namespace: str, plan: Plan) -> t.List[Object]:
-    """A namespace with no more rights than the pods need, and the accounts of the prover and of its pods."""
+    """A namespace that allows only what the pods need, with the service accounts of the prover and of its pods."""
     level = "privileged" if plan and has_rdma(plan) else "baseline"
     spaces = [{**each, "metadata": {**each["metadata"], "labels": {POD_SECURITY: level}}} for each in home(namespace)]
     accounts = [named("v1", "ServiceAccount", name, namespace) for name in (NAME, "probe")]
@@ -138,13 +138,13 @@ def space(namespace: str, plan: Plan) -> t.List[Object]:
 
 
 def rights(settings: Settings) -> t.List[Object]:
-    """All that it may do: read what a proof compares, run pods in its own namespace, and mark nodes."""
+    """All rights of the prover: read what a proof compares, run pods in its own namespace, and mark nodes."""
     rbac, namespace = "rbac.authorization.k8s.io/v1", settings.schedule_namespace
     cluster_name = f"ipu-fabric-{NAME}"
     look = [{"apiGroups": [group], "resources": kinds, "verbs": ["get", "list"]} for group, kinds in READ.items()]
     mark: t.List[t.Dict[str, t.Any]] = [
         {"apiGroups": [""], "resources": ["nodes/status"], "verbs": ["patch"]},
-        # The time of a node's proof is an annotation of it, and its taint is in its spec.
+        # The time of a node's proof is an annotation, and its taint is in the spec.
         {"apiGroups": [""], "resources": ["nodes"], "verbs": ["patch"]},
         {"apiGroups": [""], "resources": ["events"], "verbs": ["create"]},
     ]
@@ -173,7 +173,7 @@ def config(settings: Settings) -> Object:
     plan = gzip.compress(json.dumps(settings.plan, sort_keys=True).encode(), mtime=0)
     kept = {name: value for name, value in dataclasses.asdict(settings).items() if name not in OWN}
     here = {
-        "kubeconfig": "",  # the account of the pod
+        "kubeconfig": "",  # the pod's service account is used
         "namespace": settings.schedule_namespace,
         "own_namespace": False,
         "slice": settings.schedule_slice,

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Settings of a role as a type: each component names those that it decides by."""
+"""Settings of a role as a dataclass: each component lists those that it uses."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ Settings = t.TypeVar("Settings")
 
 
 def pick(kind: t.Type[Settings], options: t.Mapping[str, t.Any]) -> Settings:
-    """The dataclass, of the options that have the names of its fields. The role's argument spec has checked them."""
+    """An instance made of the options named like its fields. The role's argument spec has already checked them."""
     names = [field.name for field in dataclasses.fields(kind)]  # type: ignore[arg-type]  # no bound says "dataclass"
     return kind(**{name: options[name] for name in names if name in options})
 
 
 @dataclasses.dataclass(frozen=True)
 class NoSettings:
-    """Of what only a playbook decides: what is asked for is read, too."""
+    """No settings, for decisions of playbooks: even the request is part of Seen."""
 
 
 @dataclasses.dataclass(frozen=True)
 class ChartSettings:
-    """Variables that every role with a chart has."""
+    """Variables of every role with a chart."""
 
     state: str
     version: str

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Settings of a site that all playbooks share, and where it takes everything from: upstream, mirrors or a bundle."""
+"""Settings of a site that all playbooks share, and its sources of downloads: upstream, mirrors or a bundle."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from .._plan.proxy import ALWAYS, host_of, sources
 from .._plan.source_questions import Wanted, source_questions
 from .kubernetes_pod_network import CALICO_FILES, kept_manifest
 
-Sources = t.Mapping[str, t.Any]  # as the variable fabric_mirror
+Sources = t.Mapping[str, t.Any]  # in the form of the variable fabric_mirror
 CHARTS = (*STACKS, "gpu_operator", "ipu_operator", "whereabouts")
-CALICO = {"crds": "calico_crds", "operator": "calico_operator"}  # parts of its manifests, by their names in a bundle
+CALICO = {"crds": "calico_crds", "operator": "calico_operator"}  # Calico's manifests by the names that a bundle uses
 AT_API = "/var/lib/ipu-fabric"
 
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
-    """Variables of the role fabric, without its name before them."""
+    """Variables of the role fabric, without its name as a prefix."""
 
     api_host: str
     backup_keep: int
@@ -62,7 +62,7 @@ class Settings:
     ipu_operator_version: str
 
 
-# What only the plan decides by, or what only the questions to sources need.
+# Settings that only the plan or the questions to sources need.
 OF_THE_PLAN = (
     "kubernetes_version",
     "cni",
@@ -79,23 +79,23 @@ OF_THE_PLAN = (
 
 @dataclasses.dataclass(frozen=True)
 class Seen:
-    """Paths, and what was read of the controller."""
+    """Paths, and what was read on the controller."""
 
-    paths: t.Mapping[str, str]  # of the site, as they were given: some are of the host of the API
+    paths: t.Mapping[str, str]  # of the site, as given; some are on the API host
     defaults: t.Mapping[str, t.Any]  # of all roles, by variable
     bundle: str  # directory; empty: none
     listed: str  # text of its list; empty without one
-    only_plans: bool = False  # the playbook works on no host
-    login: bool = False  # whether the site logs in at its registry
-    repository: str = ""  # of kubeadm's images, where it is another one
+    only_plans: bool = False  # the playbook changes no host
+    login: bool = False  # whether the site logs in to its registry
+    repository: str = ""  # of kubeadm's images, if not the default
     installation: t.Mapping[str, t.Any] = dataclasses.field(default_factory=dict)  # of Calico
-    helm_binary: str = ""  # where the site has one itself
+    helm_binary: str = ""  # the site's own, if it has one
     crd_url: str = ""  # of IPUJobs
-    charts: t.Mapping[str, str] = dataclasses.field(default_factory=dict)  # names that the site has for charts
+    charts: t.Mapping[str, str] = dataclasses.field(default_factory=dict)  # names that the site uses for charts
 
 
 def decide(settings: Settings, seen: Seen) -> t.Dict[str, t.Any]:
-    """What is wrong with the list of a bundle the plan says. No playbook works on hosts by what others were once."""
+    """Settings of all playbooks; the plan reports a faulty bundle list. FabricError if a recording is for hosts."""
     if settings.observations and not seen.only_plans:
         raise FabricError(
             "Only ipu.fabric.plan works with a recording.",
@@ -142,13 +142,13 @@ def decide(settings: Settings, seen: Seen) -> t.Dict[str, t.Any]:
         "bundle": seen.bundle,
         "mirror": mirror,
         "questions": source_questions(wanted) if asks else {"hosts": [], "planes": [], "api": [], "controller": []},
-        # Before the plan, which knows the networks of the hosts too.
+        # Used before the plan, which also knows the hosts' networks.
         "no_proxy": [*ALWAYS, *dict.fromkeys(filter(None, map(host_of, sources(settings.mirror))))],
     }
 
 
 def charts_wanted(settings: Settings) -> t.Dict[str, str]:
-    """The releases of charts that a plan may install, by the names that fabric_mirror.charts has for them."""
+    """Releases of the charts that a plan may install, by their names in fabric_mirror.charts."""
     wanted: t.Dict[str, str] = {}
     line = parse(settings.network_operator_version)[:2]
     if settings.networks and settings.stack == "spiderpool":
@@ -165,7 +165,7 @@ def charts_wanted(settings: Settings) -> t.Dict[str, str]:
 
 
 def upstream_sources(defaults: t.Mapping[str, t.Any], mirror: Sources) -> t.Dict[str, t.Any]:
-    """Where upstream is stands in the defaults of the roles that take from there."""
+    """The upstream sources, from the defaults of the roles that use them."""
     helm = (mirror.get("helm") or {}).get("url", defaults["helm_url"])
     return {
         "apt": defaults["kubernetes_apt"],
@@ -183,7 +183,7 @@ def upstream_sources(defaults: t.Mapping[str, t.Any], mirror: Sources) -> t.Dict
 
 
 def bundle_sources(bundle: str, at_api: str, listed: str, mirror: Sources) -> t.Dict[str, t.Any]:
-    """A bundle in place of all sources. Charts and Helm are used where the API is spoken to."""
+    """A bundle in place of all sources. Charts and Helm are used on the API host."""
     about = json.loads(listed) if listed.startswith("{") else {}
     manifests, files, helm = about.get("manifests", {}), about.get("files", {}), about.get("helm", "")
 
@@ -196,7 +196,7 @@ def bundle_sources(bundle: str, at_api: str, listed: str, mirror: Sources) -> t.
     return {
         "registry": "",
         "charts": dict.fromkeys(CHARTS, f"{at_api}/charts"),
-        # A bundle that was made from a mirror has the charts of that mirror.
+        # A bundle made from a mirror contains that mirror's charts.
         "chart_sha256": mirror.get("chart_sha256", {}),
         "helm": {"url": f"file://{at_api}/{helm}", "checksum": f"sha256:{digest(helm)}"},
         "calico": {

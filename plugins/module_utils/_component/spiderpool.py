@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Spiderpool in a cluster: its chart, of each network the address pool and the SpiderMultusConfig, and its removal."""
+"""Spiderpool in a cluster: its chart, the address pool and SpiderMultusConfig of each network, and its removal."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ CRDS = (
     "spidermultusconfigs.spiderpool.spidernet.io",
     "network-attachment-definitions.k8s.cni.cncf.io",
 )
-# The webhook of the injection refuses every pod while its controller is away: the pods of the pod network must not have
-# to wait for it.
+# While the controller is down, the injection webhook refuses every pod: pods of the pod network must not have to wait
+# for it.
 NEVER_INJECTED = ("kube-system", "kube-flannel", "tigera-operator", "calico-system", "calico-apiserver")
-# Neither device plugin, agent nor controller reads its ConfigMap again: this annotation rolls them when it changes.
+# Device plugin, agent and controller read their ConfigMaps only once: a change of this annotation restarts them.
 CONFIG = "fabric.ipu/config"
-# CNI plugins that the chart installs by default, and that no macvlan rail needs.
+# CNI plugins that the chart installs by default, but that no macvlan rail needs.
 OTHER_PLUGINS = ("installRdmaCNI", "installOvsCNI", "installSriovCNI", "installibSriovCNI", "installIpoibCNI",
                  "installVlanCNI")  # fmt: skip
-# A pool of addresses for documentation (RFC 5737); it is only ever tried in a dry run.
+# A pool of documentation addresses (RFC 5737); only for a dry run.
 PROBE: Object = {
     "apiVersion": API,
     "kind": "SpiderIPPool",
@@ -50,14 +50,14 @@ PROBE: Object = {
 
 
 class SpiderpoolNetwork(PlannedNetwork, total=False):
-    """A planned network, and what a site may add to it for Spiderpool."""
+    """A planned network, with what a site may add to it for Spiderpool."""
 
     vlan: int  # on the master; 0: none
 
 
 @dataclasses.dataclass(frozen=True)
 class Settings(ChartSettings):
-    """Variables of the role, without its name before them."""
+    """Variables of the role, without its name as a prefix."""
 
     networks: t.Sequence[SpiderpoolNetwork]
     namespace_labels: t.Mapping[str, str]
@@ -65,7 +65,7 @@ class Settings(ChartSettings):
     detect_gateway: bool
     detect_ip_conflict: bool
     rdma_resources: t.Sequence[RdmaResource]
-    rdma_nodes: t.Sequence[str]  # empty: all
+    rdma_nodes: t.Sequence[str]  # empty: all nodes
     multus: bool
     cni_plugins: bool
     cni_bin_directory: str
@@ -82,18 +82,18 @@ class Settings(ChartSettings):
 
 @dataclasses.dataclass(frozen=True)
 class Seen:
-    """What ipu.fabric.cluster_info found, and for a removal ipu.fabric.fabric_stack; nothing for a bundle."""
+    """What ipu.fabric.cluster_info found, and for a removal ipu.fabric.fabric_stack; empty for a bundle."""
 
     present: bool = False
     multus: t.Sequence[str] = ()  # DaemonSets, as NAMESPACE/NAME
     api_groups: t.Sequence[str] = ()
     nodes: t.Sequence[t.Mapping[str, t.Any]] = ()
     installations: t.Sequence[t.Mapping[str, t.Any]] = ()
-    definitions: t.Sequence[Object] = ()  # that nobody else needs
+    definitions: t.Sequence[Object] = ()  # CRDs that nobody else needs
 
 
 def decide(settings: Settings, seen: Seen) -> Wish:
-    """FabricError for a second multus or none, dashboards without Grafana, and the removal of others' Spiderpool."""
+    """Raise FabricError for a second multus or none, dashboards without Grafana, or removing others' Spiderpool."""
     removes, namespace = settings.state == "absent", settings.namespace
     others = [place for place in seen.multus if not place.startswith(f"{namespace}/")]
     if removes:
@@ -126,7 +126,7 @@ def decide(settings: Settings, seen: Seen) -> Wish:
 
 
 def check_ours(installations: t.Sequence[t.Mapping[str, t.Any]]) -> None:
-    """A removal would take the definitions of all of them."""
+    """Refuse if there are installations of others: a removal would delete their definitions too."""
     others = [f"{each['namespace']}/{each['name']}" for each in installations if not each["ours"]]
     if others:
         raise FabricError(
@@ -162,12 +162,12 @@ def check_networks(networks: t.Sequence[PlannedNetwork]) -> None:
 
 
 def workloads(settings: Settings, nodes: t.Sequence[str]) -> t.List[Object]:
-    """What has to be ready. Until the coordinator knows the cluster's CIDRs, the agent refuses every pod."""
+    """What must be ready. Until the coordinator knows the cluster's CIDRs, the agent refuses every pod."""
     found: t.List[Object] = [
         {"kind": "Deployment", "name": "spiderpool-controller", "namespace": settings.namespace},
         {"kind": "DaemonSet", "name": "spiderpool-agent", "namespace": settings.namespace},
     ]
-    # The device plugin runs on every node, and stays up only where the kernel has RDMA.
+    # The device plugin runs on every node, but keeps running only if the kernel has RDMA.
     if settings.rdma_resources and (not settings.rdma_nodes or not set(nodes) - set(settings.rdma_nodes)):
         name = "spiderpool-rdma-shared-device-plugin"
         found.append({"kind": "DaemonSet", "name": name, "namespace": settings.namespace})
@@ -177,7 +177,7 @@ def workloads(settings: Settings, nodes: t.Sequence[str]) -> t.List[Object]:
 
 
 def multus_paths(settings: Settings) -> t.List[str]:
-    """What the multus of the chart leaves: its configuration in the usual directory, whatever the values say."""
+    """What the chart's multus leaves: its configuration is in the usual directory, whatever the values say."""
     return [
         "/etc/cni/net.d/00-multus.conf",
         "/etc/cni/net.d/multus.d",
@@ -191,12 +191,12 @@ def multus_paths(settings: Settings) -> t.List[str]:
 
 
 def ranges(runs: t.Iterable[netaddr.IPRange]) -> t.List[str]:
-    """Ranges as Spiderpool writes them: `a`, or `a-b`."""
+    """Ranges in Spiderpool's notation: `a` or `a-b`."""
     return [str(run) if run.size > 1 else str(run[0]) for run in runs]
 
 
 def pool_object(network: PlannedNetwork) -> Object:
-    """The SpiderIPPool; the gateway becomes the default route of the rail's own routing table."""
+    """The SpiderIPPool; its gateway becomes the default route of the rail's own routing table."""
     pool, subnet = pool_of(network), network["subnet"]
     if not subnet or not pool.capacity:
         raise FabricError(
@@ -217,7 +217,7 @@ def pool_object(network: PlannedNetwork) -> Object:
 
 
 def network_object(network: SpiderpoolNetwork, settings: Settings) -> Object:
-    """The SpiderMultusConfig; its controller creates a NetworkAttachmentDefinition of the same name."""
+    """The SpiderMultusConfig, from which the controller creates a NetworkAttachmentDefinition of the same name."""
     pool = pool_of(network)
     macvlan: Object = {
         "master": [network["master"]],
@@ -229,7 +229,7 @@ def network_object(network: SpiderpoolNetwork, settings: Settings) -> Object:
         macvlan["rdmaResourceName"] = network["resource"]
     metadata: Object = {"name": network["name"], "namespace": network.get("namespace") or "default"}
     if settings.inject and settings.inject_value:
-        # A network without an RDMA resource is refused under the first of these names.
+        # The first of these names is refused for a network without an RDMA resource.
         kind = "rdma-resource-inject" if network.get("rdma") else "network-resource-inject"
         metadata["annotations"] = {f"cni.spidernet.io/{kind}": settings.inject_value}
     spec: Object = {
@@ -244,7 +244,7 @@ def network_object(network: SpiderpoolNetwork, settings: Settings) -> Object:
 
 
 def attachment(network: SpiderpoolNetwork) -> Attachment:
-    """What the network's NetworkAttachmentDefinition has to say; Spiderpool creates VLAN interfaces of this name."""
+    """The NetworkAttachmentDefinition that the network should have; Spiderpool names its VLAN interfaces so."""
     vlan = network.get("vlan")
     return {
         "name": network["name"],
@@ -260,18 +260,18 @@ def attachment(network: SpiderpoolNetwork) -> Attachment:
 
 
 def chart_values(settings: Settings, service_monitors: bool) -> Object:
-    """What is not set stays the chart's own."""
+    """Values of the chart; those not set keep its defaults."""
     monitor = {"install": settings.metrics and service_monitors}
     metrics: Object = {"enabled": settings.metrics, "serviceMonitor": monitor}
     inject = {
         "enabled": settings.inject,
         "namespacesInclude": list(settings.inject_namespaces),
-        # Sorted: in another order the release would be upgraded.
+        # Sorted, because a different order would upgrade the release.
         "namespacesExclude": sorted({*settings.inject_namespaces_exclude, *NEVER_INJECTED, settings.namespace}),
     }
     subnets = [network.get("subnet") for network in settings.networks]
     ipam_options = {
-        # Hosts then forward IPv6.
+        # This makes hosts forward IPv6.
         "enableIPv6": any(":" in subnet["cidr"] for subnet in subnets if subnet),
         "enableGatewayDetection": settings.detect_gateway,
         "enableIPConflictDetection": settings.detect_ip_conflict,

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The whereabouts IPAM plugin from its own chart, beside a network operator that does not bring it."""
+"""The whereabouts IPAM plugin from its own chart, for a network operator that does not bring it."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from .._model.wish import Wish
 from .objects import definitions, home, named
 from .settings import ChartSettings
 
-# What the chart calls its objects under the release name.
+# The release name, and what the chart then names its objects.
 RELEASE, NAME = "whereabouts", "whereabouts-whereabouts-chart"
 CRDS = ("ippools.whereabouts.cni.cncf.io", "overlappingrangeipreservations.whereabouts.cni.cncf.io")
 UNUSED_CRD = "nodeslicepools.whereabouts.cni.cncf.io"
-# The chart's own limit of 50Mi is too little for a node with many pods. Null takes out its limit of 100m, which slows
-# down every pod that starts.
+# The chart's memory limit of 50Mi is too low for a node with many pods. Null removes its CPU limit of 100m, which slows
+# the start of every pod.
 RESOURCES = {"requests": {"cpu": "100m", "memory": "100Mi"}, "limits": {"cpu": None, "memory": "200Mi"}}
 
 
 @dataclasses.dataclass(frozen=True)
 class Settings(ChartSettings):
-    """Variables of the role, without its name before them."""
+    """Variables of the role, without its name as a prefix."""
 
     reconcile: str  # cron expression
     image_pull_secrets: t.Sequence[Object]
@@ -37,21 +37,21 @@ class Settings(ChartSettings):
 
 @dataclasses.dataclass(frozen=True)
 class Seen:
-    """What ipu.fabric.cluster_info found, as NAMESPACE/NAME; nothing for a bundle."""
+    """What ipu.fabric.cluster_info found, as NAMESPACE/NAME; empty for a bundle."""
 
     whereabouts: t.Sequence[str] = ()  # DaemonSets
-    own: t.Sequence[str] = ()  # those of them that this collection has installed, under whatever name
+    own: t.Sequence[str] = ()  # those that this collection installed, whatever their name
     whereabouts_networks: t.Sequence[str] = ()  # of others
     network_operators: t.Sequence[t.Mapping[str, str]] = ()
 
 
 def decide(settings: Settings, seen: Seen) -> Wish:
-    """FabricError for a second whereabouts, and for a removal while networks of others need it."""
+    """Raise FabricError for a second whereabouts, and for a removal while networks of others need it."""
     operators = [operator["namespace"] for operator in seen.network_operators]
     ours = [place for place in seen.whereabouts if place in seen.own and place.endswith(f"/{NAME}")]
-    # That of the network operator, which it leaves alone since 25.10.
+    # The network operator's whereabouts, which the operator no longer manages since 25.10.
     former = [place for place in seen.whereabouts if place in {f"{namespace}/whereabouts" for namespace in operators}]
-    # Whereabouts keeps its pools in its own namespace. In another one it would give out addresses that pods have.
+    # Whereabouts keeps its pools in its own namespace. From another one it would allocate addresses already in use.
     namespace = [*ours, *former, settings.namespace][0].partition("/")[0]
     if settings.state == "absent":
         check_unused(seen.whereabouts_networks)
@@ -105,20 +105,20 @@ def chart_values(settings: Settings, namespace: str) -> t.Dict[str, t.Any]:
         "tolerations": settings.tolerations,
         "resources": RESOURCES,
         "cniConf": {"confDir": settings.cni_network_directory, "binDir": settings.cni_bin_directory},
-        # It serves ranges that are split between nodes, which no network of ours has.
+        # It is for ranges split between nodes, which our networks do not have.
         "nodeSliceController": {"enabled": False},
         "reconciler": {"logLevel": "error", "resources": RESOURCES},
     }
 
 
 def schedule(namespace: str, cron: str) -> Object:
-    """When stale addresses are released. The chart has no value for it."""
+    """When stale addresses are released. The chart has no value for this."""
     metadata = {"name": f"{NAME}-config", "namespace": namespace}
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"cron-expression": cron}}
 
 
 def objects_of_operator(namespace: str) -> t.List[Object]:
-    """The whereabouts that the network operator left; not its definitions, which hold the addresses that pods have."""
+    """The network operator's whereabouts, without its definitions: they hold the addresses that pods have."""
     rbac = "rbac.authorization.k8s.io/v1"
     return [
         named("v1", "ServiceAccount", "whereabouts", namespace),

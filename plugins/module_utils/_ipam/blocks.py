@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Block sizes of nv-ipam, which gives each node one block of a subnet.
 
-Sizes are counted with whole numbers, not with netaddr: some 500 sizes are tried, each over all ranges of the subnet.
+Sizes are computed with integers, not with netaddr: some 500 sizes are tried, each over all ranges of the subnet.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from .pod_share import Demand, window
 with contextlib.suppress(ImportError):  # run_module() says so, by the module's `libraries`
     import netaddr
 
-# Block sizes tried beyond the one that would just do, when powers of two do not fit.
+# Block sizes tried beyond the smallest sufficient one, if powers of two do not fit.
 ODD_SIZES = 512
-NV_IPAM_EXCLUSIONS = (24, 7)  # first release that knows IPPool.exclusions
-NV_IPAM_SKIPS = (26, 1)  # first release that passes over blocks without a free address
+NV_IPAM_EXCLUSIONS = (24, 7)  # first release with IPPool.exclusions
+NV_IPAM_SKIPS = (26, 1)  # first release that skips blocks without a free address
 
 
 def parse_release(text: str) -> t.Tuple[int, int]:
@@ -46,29 +46,29 @@ def parse_release(text: str) -> t.Tuple[int, int]:
 
 @dataclasses.dataclass(frozen=True)
 class Blocks:
-    """How nv-ipam allocates a subnet: from its second address on, in blocks of one size, one a node, in order."""
+    """How nv-ipam allocates a subnet: from its second address on, in blocks of one size, one per node, in order."""
 
     allowed: netaddr.IPSet  # what pods may get
     first: netaddr.IPAddress  # of the first block
-    last: netaddr.IPAddress  # no block goes beyond it
-    skips: bool  # this release passes over blocks without a free address
+    last: netaddr.IPAddress  # no block ends after it
+    skips: bool  # this release skips blocks without a free address
 
     @functools.cached_property
     def runs(self) -> t.List[t.Tuple[int, int]]:
-        """First and last allowed addresses, counted from the first block on."""
+        """First and last address of each allowed range, counted from the first block on."""
         start = int(self.first)
         return [(run.first - start, run.last - start) for run in self.allowed.iter_ipranges()]
 
     @functools.cached_property
     def length(self) -> int:
-        """Addresses that blocks can be made of."""
+        """Number of addresses that blocks can consist of."""
         return int(self.last) - int(self.first) + 1
 
     def total(self, block_size: int) -> int:
         return self.length // block_size
 
     def edges(self, block_size: int) -> t.Dict[int, int]:
-        """Free addresses of the blocks in which a run begins or ends. All others are wholly free or wholly excluded."""
+        """Free addresses of the blocks in which a run begins or ends. Others are entirely free or entirely excluded."""
         free: t.Dict[int, int] = {}
         for low, high in self.runs:
             begin, finish = low // block_size, high // block_size
@@ -79,12 +79,12 @@ class Blocks:
         return free
 
     def whole(self, block_size: int) -> int:
-        """How many blocks lie inside a run and are not among the edges."""
+        """Number of blocks that lie inside a run and are not among the edges."""
         inner = (high // block_size - low // block_size - 1 for low, high in self.runs)
         return sum(max(blocks, 0) for blocks in inner)
 
     def allocated(self, block_size: int, nodes: int) -> t.List[int]:
-        """Free addresses of the blocks that the first `nodes` nodes get; shorter when the blocks run out."""
+        """Free addresses of the blocks that the first `nodes` nodes get; shorter if the blocks run out."""
         free: t.Dict[int, int] = {}
         most = self.total(block_size)
         for low, high in self.runs:
@@ -96,7 +96,7 @@ class Blocks:
         return list(free.values()) if self.skips else [free.get(block, 0) for block in range(min(nodes, most))]
 
     def least(self, block_size: int, nodes: int) -> int:
-        """What the worst served of `nodes` nodes gets, at best."""
+        """How many addresses the node with the fewest gets, of `nodes` nodes, at best."""
         if not self.skips:
             free = self.allocated(block_size, nodes)
             return min(free) if len(free) == nodes else 0
@@ -107,25 +107,25 @@ class Blocks:
         return edges[missing - 1] if len(edges) >= missing else 0
 
     def powers(self, need: int, nodes: int) -> t.Iterator[int]:
-        """Powers of two: they stay the same while a cluster grows."""
+        """Powers of two as block sizes: they stay the same while a cluster grows."""
         power = 1 << (need - 1).bit_length()
         while power <= min(self.total(nodes), 2**30):
             yield power
             power *= 2
 
     def choose(self, need: int, nodes: int) -> int:
-        """The size with which each node gets `need` addresses; 0: there is none."""
+        """The block size with which each node gets `need` addresses; 0: there is none."""
         odd = range(need, min(self.total(nodes), need + ODD_SIZES) + 1)
         return next(
             (block_size for block_size in (*self.powers(need, nodes), *odd) if self.least(block_size, nodes) >= need), 0
         )
 
     def best(self, nodes: int) -> int:
-        """The most addresses that every node can get with a power of two as the size."""
+        """The most addresses that every node can get if the block size is a power of two."""
         return max((self.least(block_size, nodes) for block_size in self.powers(1, nodes)), default=0)
 
     def without_poor(self, block_size: int, need: int) -> Blocks:
-        """Exclude what is left of blocks that would serve a node badly, so that they are passed over."""
+        """Exclude the rest of blocks with too few free addresses for a node, so that nv-ipam skips them."""
         if not self.skips:
             return self
         poor = [block * block_size for block, free in self.edges(block_size).items() if free < need]
@@ -139,7 +139,7 @@ class Blocks:
 
 
 def pool_spec(network: Network, blocks: Blocks, block_size: int, gateway: t.Optional[Address]) -> PoolSpec:
-    """The spec of an nv-ipam IPPool. The gateway is excluded too: only so a block of nothing else is passed over."""
+    """The spec of an nv-ipam IPPool. The gateway is excluded too, so that a block of it alone is skipped."""
     spec: PoolSpec = {
         "subnet": str(network),
         "perNodeBlockSize": block_size,
@@ -151,7 +151,7 @@ def pool_spec(network: Network, blocks: Blocks, block_size: int, gateway: t.Opti
 
 
 def _refuse_blocks(demand: Demand, blocks: Blocks, need: int, release: str) -> t.NoReturn:
-    """Say why nv-ipam cannot serve the nodes, and with what it or another IPAM could."""
+    """Say why nv-ipam can't serve the nodes, and with which settings it or another IPAM could."""
     total, best = blocks.allowed.size, blocks.best(demand.nodes)
     advice = []
     if best:

@@ -1,8 +1,8 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Nodes that leave a cluster: their objects, the pods that nobody ends any more, and the addresses of those pods.
+"""Nodes that leave a cluster: their objects, their pods that no kubelet ends any more, and the addresses of those pods.
 
-The controllers of nv-ipam and of Calico take back the blocks of a node that is gone, so these are only waited for.
+The controllers of nv-ipam and Calico release the blocks of a deleted node, so this only waits for them.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ NODES = "/api/v1/nodes"
 PODS = "/api/v1/pods"
 BLOCK_AFFINITIES = "/apis/crd.projectcalico.org/v1/blockaffinities"
 ATTEMPTS = 5
-PAUSE = 2.0  # seconds between two looks
+PAUSE = 2.0  # seconds between two reads
 
 Address = t.Tuple[str, str]  # an address, and the namespace/name of the pod that it is kept for
 
 
 def offsets_of(pool: Object, leaked: t.Collection[Address]) -> t.List[str]:
-    """The entries of a whereabouts pool that keep leaked addresses."""
+    """The entries of a whereabouts pool that hold leaked addresses."""
     start = ipaddress.ip_interface(pool["spec"]["range"]).ip
     entries = query("spec.allocations", pool) or {}
     return [
@@ -44,7 +44,7 @@ def offsets_of(pool: Object, leaked: t.Collection[Address]) -> t.List[str]:
 def reservations_of(
     reservations: t.Sequence[Object], pools: t.Sequence[Object], leaked: t.Collection[Address]
 ) -> t.List[Object]:
-    """The OverlappingRangeIPReservations that keep leaked addresses."""
+    """The OverlappingRangeIPReservations that hold leaked addresses."""
     cidrs = [ipaddress.ip_interface(pool["spec"]["range"]).network for pool in pools]
     return [
         item
@@ -58,7 +58,7 @@ def object_path(plural: str, item: Object) -> str:
 
 
 def blocks_of(names: t.Collection[str], pools: t.Sequence[Object], affinities: t.Sequence[Object]) -> t.List[str]:
-    """Blocks that nv-ipam and Calico still keep for these nodes."""
+    """Blocks that nv-ipam and Calico still assign to these nodes."""
     nv_ipam = [
         f"nv-ipam {pool['metadata']['name']} {each.get('startIP')}-{each.get('endIP')} ({each['nodeName']})"
         for pool in pools
@@ -78,7 +78,7 @@ def pod_name(pod: Object) -> str:
 
 
 class Departure:
-    """Nodes that leave, as the API has them."""
+    """Nodes that leave the cluster, as the API shows them."""
 
     def __init__(self, cluster: Cluster, names: t.Sequence[str], settle: float) -> None:
         self.cluster, self.names, self.settle = cluster, names, settle
@@ -87,11 +87,11 @@ class Departure:
         self.leaked = self.read_leaked()
 
     def read_pods(self) -> t.List[Object]:
-        """Pods that are bound to these nodes."""
+        """Pods bound to these nodes."""
         return [pod for name in self.names for pod in self.cluster.items(PODS, fieldSelector=f"spec.nodeName={name}")]
 
     def read_leaked(self) -> t.List[Address]:
-        """What whereabouts keeps for pods that are gone, or have other addresses by now. Both were seen twice."""
+        """Addresses that whereabouts holds for pods that are gone or have others by now, as seen in two reads."""
         return [
             (leak["address"], leak["pod"])
             for pool in audit(self.cluster, self.settle)
@@ -112,18 +112,18 @@ class Departure:
         }
 
     def delete_pods(self) -> None:
-        """Nobody confirms the end of a pod whose node is gone: without grace the API server does."""
+        """No kubelet confirms the end of a pod whose node is gone: with grace period 0, the API server ends it."""
         for pod in self.read_pods():
             path = "/api/v1/namespaces/{namespace}/pods/{name}".format(**pod["metadata"])
             body = {"gracePeriodSeconds": 0, "preconditions": {"uid": pod["metadata"]["uid"]}}
             try:
                 self.cluster.request("delete", path, body=body)
             except ApiError as error:
-                if error.status not in (404, 409):  # gone, or another pod of this name by now
+                if error.status not in (404, 409):  # gone, or a new pod has this name
                     raise refusal(error, "delete", f"Pod {pod_name(pod)}") from error
 
     def wait_for_blocks(self, timeout: float) -> t.List[str]:
-        """What their controllers have not taken back in time."""
+        """The blocks that their controllers have not released in time."""
         end = time.monotonic() + timeout
         left = self.blocks()
         while left and time.monotonic() < end:
@@ -132,7 +132,7 @@ class Departure:
         return left
 
     def release(self, leaked: t.Collection[Address]) -> None:
-        """Give leaked addresses back. Pods take addresses meanwhile: on a conflict the pool is read again."""
+        """Release leaked addresses. Pods take addresses meanwhile: on a conflict the pool is read again."""
         if not leaked:
             return
         for attempt in range(1, ATTEMPTS + 1):
@@ -154,7 +154,7 @@ class Departure:
             self.cluster.delete(object_path("overlappingrangeipreservations", item))
 
     def give_back(self, pool: Object, held: t.Mapping[str, t.Sequence[str]]) -> bool:
-        """Whether the entries of a pool could be removed from it as it was read."""
+        """Remove entries from a pool. False if the pool has changed since it was read."""
         metadata = pool["metadata"]
         body = {
             "metadata": {"resourceVersion": metadata["resourceVersion"]},
@@ -170,7 +170,7 @@ class Departure:
 
 
 def remove_nodes(module: AnsibleModule) -> t.Dict[str, object]:
-    """The body of M(ipu.fabric.cluster_node)."""
+    """Body of the module cluster_node."""
     params, cluster = module.params, connect(module)
     departure = Departure(cluster, params["names"], params["settle"])
     before = departure.view()
@@ -180,7 +180,7 @@ def remove_nodes(module: AnsibleModule) -> t.Dict[str, object]:
             cluster.delete(f"{NODES}/{name}")
         departure.delete_pods()
         left = departure.wait_for_blocks(params["timeout"])
-        # Those of the pods that are gone now are among them.
+        # The addresses of the pods that were just deleted are among them.
         leaked = departure.read_leaked() if departure.pods else departure.leaked
         before["addresses"] = [f"{address} ({pod})" for address, pod in leaked]
         departure.release(leaked)

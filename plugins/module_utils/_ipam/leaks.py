@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Leaked addresses: those that an IPAM keeps for pods which are gone or have others, so that nobody can get them."""
+"""Leaked addresses: an IPAM holds them for pods that are gone or have other addresses, so nobody can get them."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ OTHER_BLOCK = "outside the block of the pod's node"
 
 
 class Pod(t.NamedTuple):
-    """What of a pod matters to its addresses. Pods that have ended are left out: their addresses should be free."""
+    """What matters of a pod for its addresses. Ended pods are left out: their addresses should be free."""
 
     uid: str
     node: str
     running: bool
-    attached: t.Tuple[str, ...]  # by multus
+    attached: t.Tuple[str, ...]  # addresses from multus
     addresses: t.Tuple[str, ...]  # those, and its own
 
 
@@ -44,10 +44,10 @@ class Holder(t.NamedTuple):
 
 
 def read_pod(pod: Object) -> t.Tuple[str, Pod]:
-    """Namespace/name of a pod, and what matters of it."""
+    """Namespace/name of a pod, and what matters of it here."""
     metadata = pod["metadata"]
     attached: t.List[str] = []
-    with contextlib.suppress(ValueError, TypeError):  # not the JSON that multus writes
+    with contextlib.suppress(ValueError, TypeError):  # it is not the JSON that multus writes
         status = json.loads(query(f"metadata.annotations.{quoted(NETWORK_STATUS)}", pod) or "[]")
         attached += map(canonical, query("[].ips[]", status) or ())
     own = map(canonical, query("status.podIPs[].ip", pod) or ())
@@ -61,13 +61,13 @@ def read_pod(pod: Object) -> t.Tuple[str, Pod]:
 
 
 def canonical(address: str) -> str:
-    """An address as Python writes it, without a prefix: IPv6 has several spellings."""
+    """An address in Python's notation, without a prefix: an IPv6 address can be written in several ways."""
     return str(ipaddress.ip_interface(address).ip)
 
 
 def why_leaked(holder: Holder, pods: Pods) -> str:
-    """Why an address is nobody's any more; empty when its pod has it, or may still get it."""
-    if not holder.pod:  # early releases of whereabouts did not write it down
+    """Why an address has leaked; empty if its pod has it, or may still get it."""
+    if not holder.pod:  # early releases of whereabouts did not record it
         return ""
     pod = pods.get(holder.pod)
     if pod is None:
@@ -82,7 +82,7 @@ def why_leaked(holder: Holder, pods: Pods) -> str:
 def leaked_addresses(
     holders: t.Iterable[Holder], pods: Pods, kept: t.Collection[str] = frozenset()
 ) -> t.List[LeakedAddress]:
-    """The holders whose address leaked. kept: pods whose address is kept for them while they are away."""
+    """The leaked addresses among these. kept: pods whose addresses the IPAM keeps while they are away."""
     found = ((holder, why_leaked(holder, pods)) for holder in holders)
     return [
         {"address": holder.address, "pod": holder.pod, "why": why}
@@ -106,7 +106,7 @@ def held_twice(cidr: Network, pods: Pods) -> t.List[LeakedAddress]:
 
 
 def confirmed_leaks(first: t.Sequence[AddressPool], second: t.Sequence[AddressPool]) -> t.List[AddressPool]:
-    """The pools as read the second time, with the leaks of both times: a pod that just came or went is none."""
+    """The pools as read the second time, with the leaks seen both times: a pod that just came or went is not a leak."""
     before = {(pool["ipam"], pool["name"]): pool["leaked"] for pool in first}
     return [
         {

@@ -19,23 +19,23 @@ from .ranges import parse_range, parse_ranges
 with contextlib.suppress(ImportError):  # run_module() says so, by the module's `libraries`
     import netaddr
 
-# Nodes by name, as the plan selects them.
+# Node names, in the form in which the plan selects nodes.
 SELECTED = "nodeSelector.nodeSelectorTerms[].matchExpressions[] | [?key=='kubernetes.io/hostname'].values[]"
 NV_IPAM = "/apis/nv-ipam.nvidia.com/v1alpha1/ippools"
 
 
 def nv_ipam_pools(pools: t.Sequence[Object], pods: Pods, nodes: t.Collection[str]) -> t.List[AddressPool]:
-    """The API knows only which block a node has; which pod has which address is read off the pods."""
+    """Pools with their leaks. The API knows only the block of each node; the addresses come from the pods."""
     return [nv_ipam_pool(pool, pods, nodes) for pool in pools]
 
 
 def excluded_addresses(spec: Object, where: str) -> netaddr.IPSet:
-    """What the spec of an IPPool or a CIDRPool keeps from all nodes, except its gateway."""
+    """The addresses that the spec of an IPPool or a CIDRPool excludes on all nodes; the gateway is not among them."""
     return parse_ranges(query("exclusions[].join('-', [startIP, endIP])", spec) or (), where)
 
 
 def keeps_block(spec: t.Union[Object, PoolSpec], node: str, block: str) -> bool:
-    """Whether nv-ipam leaves a node its block `a-b` under this spec of an IPPool, as its controller decides it."""
+    """Whether a node keeps its block `a-b` under this spec of an IPPool, by the rules of nv-ipam's controller."""
     network, size = ipaddress.ip_network(spec["subnet"], strict=False), spec["perNodeBlockSize"]
     first, last = map(ipaddress.ip_address, block.split("-"))
     nodes = query(SELECTED, spec)

@@ -1,7 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Pools of Spiderpool, the stack with an IPAM of its own: of planned networks, with what it can't do for these, and
-those that a cluster has. Pure."""
+"""Pools of Spiderpool, the stack with its own IPAM: for planned networks, and as a cluster has them. Pure."""
 
 from __future__ import annotations
 
@@ -25,9 +24,9 @@ with contextlib.suppress(ImportError):  # run_module() says so, by the module's 
 
 API = STACKS[OWN_IPAM].group
 PATH = f"/apis/{API}"
-# Spiderpool keeps a list of every address of a pool: half of an IPv6 subnet would not fit into memory.
+# Spiderpool lists every address of a pool: half of an IPv6 subnet would not fit into memory.
 POOL_MAX = 1 << 16
-# Spiderpool keeps the addresses of their pods while a pod is away.
+# For pods of these controllers, Spiderpool keeps the addresses while a pod is away.
 KEEPS_ADDRESSES = ("StatefulSet", "VirtualMachineInstance")
 
 
@@ -48,7 +47,7 @@ class Pool(t.NamedTuple):
 
 
 def pool_of(network: PlannedNetwork) -> Pool:
-    """The pool of a planned network, no wider than Spiderpool can count."""
+    """The pool of a planned network, no larger than Spiderpool can handle."""
     where, subnet = f"network {network['name']}", network.get("subnet")
     if not subnet:
         raise FabricError(
@@ -67,7 +66,7 @@ def pool_of(network: PlannedNetwork) -> Pool:
 
 
 def ipam(network: PlannedNetwork, name: str = "") -> Ipam:
-    """The IPAM part of the CNI configuration that Spiderpool writes for the network, whose pool may have a name."""
+    """The IPAM part of the CNI configuration that Spiderpool writes for a network. name: of a pool the site chose."""
     pool = pool_of(network)
     if pool.version == 6:
         return {"type": "spiderpool", "default_ipv6_ippool": [name or pool.name]}
@@ -75,7 +74,7 @@ def ipam(network: PlannedNetwork, name: str = "") -> Ipam:
 
 
 def network_problems(network: PlannedNetwork) -> t.Iterator[t.Tuple[str, str]]:
-    """Pairs of what Spiderpool can't do for a network, and what it could."""
+    """Pairs of something that Spiderpool can't do for a network, and the alternative."""
     if network.get("mode", "bridge") != "bridge":
         yield (
             f"mode is {network['mode']}",
@@ -86,11 +85,11 @@ def network_problems(network: PlannedNetwork) -> t.Iterator[t.Tuple[str, str]]:
 
 
 def check_networks(planned: t.Sequence[PlannedNetwork], found: Findings) -> None:
-    """Findings of planned networks that Spiderpool can't create as planned."""
+    """Findings for planned networks that Spiderpool can't create as planned."""
     for network in planned:
         name, subnet = network["name"], network["subnet"]
         if not subnet:
-            continue  # a finding already
+            continue  # already a finding
         pool = pool_of(network)
         for seen, step in network_problems(network):
             found.error("networks", [], f"{name}: Spiderpool can't create this network.", seen, step)

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The ranges that a plan gives to pods, and why an address is not one of theirs."""
+"""The address ranges that a plan gives to pods, and why an address is outside of them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ with contextlib.suppress(ImportError):  # run_module() says so, by the module's 
 
 
 class PlannedRange(t.NamedTuple):
-    """What pods may have of one family."""
+    """The addresses of one family that pods may have."""
 
     bounds: netaddr.IPRange
     excluded: t.List[netaddr.IPRange]  # as the plan lists them
@@ -32,7 +32,7 @@ def read_entry(entry: t.Union[str, Exclusion]) -> netaddr.IPRange:
 
 
 def planned_ranges(network: PlannedNetwork) -> t.Iterator[PlannedRange]:
-    """One for each family of a planned network."""
+    """The range of each family of a planned network."""
     for subnet, pool in itertools.zip_longest(network["subnets"], network["pools"]):
         excluded = [*subnet["exclude"], *(pool["exclusions"] if pool else ())]
         bounds = read_range(f"{subnet['range_start']}-{subnet['range_end']}")
@@ -40,13 +40,13 @@ def planned_ranges(network: PlannedNetwork) -> t.Iterator[PlannedRange]:
 
 
 def pool_names(ipam: Ipam) -> t.List[str]:
-    """The pools that pods of a planned network get addresses of, by name; whereabouts has none that a plan names."""
+    """Names of the pools that pods of a planned network get addresses from; the plan names none for whereabouts."""
     of_stack = [*ipam.get("default_ipv4_ippool", []), *ipam.get("default_ipv6_ippool", [])]
     return [*filter(None, ipam.get("poolName", "").split(",")), *of_stack]
 
 
 def address_fault(network: PlannedNetwork, address: str) -> str:
-    """Why a pod should not have this address; empty when it may."""
+    """Why a pod should not have this address; empty if it may."""
     ip = read_address(address)
     ranges = list(planned_ranges(network))
     planned = next((each for each in ranges if each.bounds.version == ip.version), ranges[0])

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The part of a subnet that is for pods: no further than an IPAM can count, and as a site asks for it."""
+"""The part of a subnet that pods may use: within what IPAMs can handle, and as the site asks."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from .ranges import ip_range, parse_range, whole
 with contextlib.suppress(ImportError):  # run_module() says so, by the module's `libraries`
     import netaddr
 
-# nv-ipam checks a block's offset in the subnet as a double: beyond 2^53 it takes blocks for invalid and allocates them
-# again. whereabouts stores offsets as int64. One limit for both.
+# nv-ipam checks a block's offset in the subnet as a double: beyond 2^53 it considers blocks invalid and allocates them
+# again. whereabouts stores offsets as int64. The lower limit applies to both.
 WINDOW = 2**53
 
 
 def window(network: Network) -> netaddr.IPRange:
-    """The part of the subnet that an IPAM can count in."""
+    """The part of the subnet that IPAMs can handle."""
     return ip_range(network[0], network[min(network.num_addresses, WINDOW) - 1])
 
 
@@ -61,7 +61,7 @@ def pods_share(network: Network, share: str) -> netaddr.IPRange:
 
 
 class Demand(t.NamedTuple):
-    """What is asked for, to say what would work when it cannot be had."""
+    """The addresses that are requested, to say what would work if they are not available."""
 
     network: Network
     taken: netaddr.IPSet  # addresses that no pod may get
@@ -70,11 +70,11 @@ class Demand(t.NamedTuple):
     nodes: int
 
     def allowed(self, share: str) -> netaddr.IPSet:
-        """What pods may get of this share."""
+        """The addresses of this share that pods may get."""
         return netaddr.IPSet(pods_share(self.network, share)) - self.taken
 
     def more_room(self) -> str:
-        """The next step of everybody who has too few addresses."""
+        """The next step if there are too few addresses."""
         everything = self.allowed("all").size
         if self.share != "all" and everything >= max(self.pods, 1):
             return (
@@ -87,6 +87,6 @@ class Demand(t.NamedTuple):
         return f"Renumber the fabric: a /{prefix} has room for them. Or {self._fewer_pods()}."
 
     def _fewer_pods(self) -> str:
-        """How many there is room for on each node, where each gets one address of this network."""
+        """How many pods fit on each node, if each gets one address of this network."""
         most = self.allowed(self.share).size // (self.nodes or 1)
         return f"set fabric_pods_per_node to {most} or less" if most else "take nodes out of it"

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""All address pools of a cluster, and which of their addresses leaked: the audit of ip_pool_info."""
+"""All address pools of a cluster and their leaked addresses: the audit of ip_pool_info."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .nv_ipam import NV_IPAM, nv_ipam_pools
 from .own_pools import PATH, spider_pools
 from .whereabouts import WHEREABOUTS, whereabouts_pools
 
-PAGE = 500  # pods a request: all pods of a large cluster in one answer hurt the API server
+PAGE = 500  # pods per request: all pods of a large cluster in one answer would strain the API server
 
 
 def running_pods(cluster: Cluster) -> t.Iterator[Object]:
@@ -35,7 +35,7 @@ def running_pods(cluster: Cluster) -> t.Iterator[Object]:
 
 
 def read_pools(cluster: Cluster) -> t.List[AddressPool]:
-    """All pools of all three IPAMs, as they are now."""
+    """All pools of all three IPAMs in their current state."""
     whereabouts = cluster.items(f"{WHEREABOUTS}/ippools")
     reservations = cluster.items(f"{WHEREABOUTS}/overlappingrangeipreservations") if whereabouts else []
     attachments = cluster.items(ATTACHMENTS) if whereabouts else []

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""One address pool, in the shape that ip_pool_info returns."""
+"""One address pool, in the format that ip_pool_info returns."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .leaks import Holder, Pods
 
 
 class Counts(t.NamedTuple):
-    """Addresses of a pool."""
+    """Numbers of addresses of a pool."""
 
     usable: int
     capacity: int
@@ -26,7 +26,7 @@ def pool_facts(
     leaked: t.Iterable[LeakedAddress],
     nodes: t.Iterable[NodeAllocation],
 ) -> AddressPool:
-    """A pool by its IPAM, name and subnet; leaks in the order of their addresses, nodes by name."""
+    """A pool by its IPAM, name and subnet; leaks sorted by address, nodes by name."""
     ipam, name, cidr = pool
     return {
         "name": name,
@@ -48,7 +48,7 @@ def by_address(leak: LeakedAddress) -> t.Tuple[int, int]:
 
 
 def allocated_by_node(holders: t.Iterable[Holder], pods: Pods) -> t.List[NodeAllocation]:
-    """How many addresses the pods of each node hold, where every node may take any."""
+    """How many addresses the pods of each node hold, if the IPAM has no blocks and any node may take any address."""
     counts: t.Dict[str, int] = {}
     for holder in holders:
         node = pods[holder.pod].node if holder.pod in pods else ""

@@ -1,9 +1,9 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Reading addresses, CIDRs and ranges a-b, as sets of netaddr.
+"""Reads addresses, CIDRs and ranges a-b into netaddr sets.
 
-ipaddress reads the text: netaddr takes more notations than people mean. A set of netaddr costs the same for a /24 and
-for an IPv6 /64; ask it for `.size`, as `len()` fails beyond 2^63.
+ipaddress parses the text: netaddr accepts more notations than people mean. A netaddr set costs the same for a /24 as
+for an IPv6 /64; use its `.size`, because `len()` fails beyond 2^63.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ def ip_range(first: Address, last: Address) -> netaddr.IPRange:
 
 
 def whole(network: Network) -> netaddr.IPRange:
-    """All addresses of a network, the first and the last included."""
+    """All addresses of a network, including the first and the last."""
     return ip_range(network[0], network[-1])
 
 
 def single_addresses(addresses: t.Iterable[Address]) -> netaddr.IPSet:
-    """Each of them. Neighbours become one range first: netaddr takes its time for each that it is given."""
+    """These addresses as a set. Neighbours are joined into ranges first: netaddr is slow with many single addresses."""
     runs: t.List[t.Tuple[Address, Address]] = []  # first and last
     for address in sorted(set(addresses), key=lambda each: (each.version, int(each))):
         if runs and runs[-1][1].version == address.version and int(runs[-1][1]) == int(address) - 1:
@@ -57,7 +57,7 @@ def read_range(text: str, strict: bool = True) -> netaddr.IPRange:
 
 
 def without_host_bits(text: str) -> str:
-    """How to write a CIDR that has host bits, as people take them from configurations of CNI; empty for other texts."""
+    """How to write a CIDR that has host bits, which people copy from CNI configurations; empty for other texts."""
     try:
         network = str(ipaddress.ip_network(text.strip(), strict=False))
     except ValueError:
@@ -91,7 +91,7 @@ def _parse_ranges(texts: t.Tuple[str, ...], where: str) -> netaddr.IPSet:
 
 
 def parse_ranges(texts: t.Iterable[str], where: str) -> netaddr.IPSet:
-    """All addresses of several ranges, of both families. Not to be changed in place: the next caller gets it too."""
+    """All addresses of several ranges, of both families. Do not change the set in place: it is cached."""
     return _parse_ranges(tuple(texts), where)
 
 

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The address plan of one fabric subnet: which of its addresses pods may get, in the words of an IPAM."""
+"""The address plan of one fabric subnet: which of its addresses pods may get, in the format of an IPAM."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from .ranges import parse_address, parse_range, parse_ranges, single_addresses, 
 with contextlib.suppress(ImportError):  # run_module() says so, by the module's `libraries`
     import netaddr
 
-Interfaces = t.Mapping[str, Interface]  # by the node's name
+Interfaces = t.Mapping[str, Interface]  # by node name
 Addresses = t.Mapping[str, Address]
 
 SHOWN = 5  # names in a message
-SUBNETS = 8  # in a message
-POINT_TO_POINT = 2  # bits of a link between a node and a switch: /30 and longer
+SUBNETS = 8  # subnets in a message
+POINT_TO_POINT = 2  # host bits of a link between a node and a switch: /30 and longer
 ROUTED = "https://github.com/ipu-fabric/ipu.fabric/blob/main/docs/networks.md#routed-rails"
 
 
@@ -39,32 +39,32 @@ class FabricNode:
     """A node's NIC on the fabric."""
 
     name: str
-    address: str  # empty: it has none, and the request states the subnet
+    address: str  # empty: the NIC has none, and the request states the subnet
     prefix: int  # bits
     mtu: int = 0  # bytes; 0: not known
 
 
 @dataclasses.dataclass(frozen=True)
 class SubnetRequest:
-    """What is known of a subnet, and what is wanted of it. The options of the module rdma_subnet."""
+    """What is known of a subnet, and what is requested from it: the options of the module rdma_subnet."""
 
     nodes: t.Sequence[FabricNode]
-    subnet: str = ""  # CIDR; empty: that of the nodes' addresses
+    subnet: str = ""  # CIDR; empty: the subnet of the nodes' addresses
     gateway: str = ""
-    reserved: t.Sequence[str] = ()  # addresses, CIDRs and ranges a-b that pods must not get, of any subnet
+    reserved: t.Sequence[str] = ()  # addresses, CIDRs and ranges a-b, in any subnet, that pods must not get
     share: str = "upper_half"  # or all, a CIDR, a range a-b
     avoid: t.Sequence[str] = ()  # CIDRs that the subnet must not overlap
-    # Whose these CIDRs are, pods or services, and whether others manage that cluster. No options of the module.
+    # What uses these CIDRs, pods or services, and whether others manage that cluster. Not options of the module.
     avoid_of: t.Mapping[str, str] = dataclasses.field(default_factory=dict)
     avoid_stays: bool = False
-    pods: int = 0  # addresses in all; 0: at least one
+    pods: int = 0  # addresses for all nodes together; 0: at least one
     ipam: str = "whereabouts"  # or nv-ipam
     ipam_release: str = ""  # of the network operator; empty: the newest
     pool_name: str = ""  # of the nv-ipam IPPool
 
 
 def _interfaces(nodes: t.Sequence[FabricNode], stated: str) -> t.Dict[str, Interface]:
-    """Each node's address with its prefix, by name; in a stated subnet nodes need none."""
+    """Each node's address with its prefix, by name; nodes need none if the subnet is stated."""
     found: t.Dict[str, Interface] = {}
     if not nodes:
         raise FabricError(
@@ -100,7 +100,7 @@ def _interfaces(nodes: t.Sequence[FabricNode], stated: str) -> t.Dict[str, Inter
 
 
 def _refuse_several(groups: t.Mapping[Network, t.Sequence[str]]) -> t.NoReturn:
-    """Say which kind of several subnets these are: a mistake, two families, or a rail that is routed."""
+    """Say what several subnets mean here: a mistake, two families, or a routed rail."""
     listed = sorted(groups.items(), key=lambda item: (item[0].version, item[0]))
     what = "All nodes of one fabric network must be on one subnet."
     if len({network.version for network in groups}) > 1:
@@ -131,7 +131,7 @@ def _refuse_several(groups: t.Mapping[Network, t.Sequence[str]]) -> t.NoReturn:
 
 
 def _network(interfaces: Interfaces, own: Addresses, stated: str) -> Network:
-    """The one subnet that all nodes share, or the one that is stated."""
+    """The one subnet that all nodes share, or the stated one."""
     groups: t.Dict[Network, t.List[str]] = {}
     holders: t.Dict[Address, t.List[str]] = {}
     for name, interface in interfaces.items():
@@ -215,7 +215,7 @@ def _gateway(network: Network, text: str, own: Addresses) -> t.Optional[Address]
 
 
 def _taken(network: Network, own: Addresses, gateway: t.Optional[Address], reserved: t.Iterable[str]) -> netaddr.IPSet:
-    """What no pod may get, wherever the share lies. IPv6 has no broadcast address, but its last one is for anycast."""
+    """Addresses that no pod may get, whatever the share. IPv6 has no broadcast, but the last one is for anycast."""
     single = [network[0], network[-1], *own.values()]
     if gateway is not None:
         single.append(gateway)
@@ -223,7 +223,7 @@ def _taken(network: Network, own: Addresses, gateway: t.Optional[Address], reser
 
 
 def _mtu(nodes: t.Iterable[FabricNode]) -> t.Tuple[int, t.List[str]]:
-    """The least MTU (0: none is known), and a warning when they differ."""
+    """The smallest MTU (0: none is known), and a warning if they differ."""
     by_mtu: t.Dict[int, t.List[str]] = {}
     for node in nodes:
         if node.mtu:
@@ -236,10 +236,10 @@ def _mtu(nodes: t.Iterable[FabricNode]) -> t.Tuple[int, t.List[str]]:
 
 
 def _ipam(ipam: str, cidr: str, ends: netaddr.IPRange, exclude: t.List[str], pool_name: str) -> Ipam:
-    """The ipam of the network's CR."""
+    """The ipam of the network's custom resource."""
     if ipam == "nv-ipam":
         return {"type": ipam, "poolName": pool_name} if pool_name else {"type": ipam}
-    # The excludes alone would do, but old releases walk through an excluded half address by address.
+    # The excludes alone would do, but old releases step through an excluded half one address at a time.
     return {
         "type": ipam,
         "range": cidr,
@@ -250,7 +250,7 @@ def _ipam(ipam: str, cidr: str, ends: netaddr.IPRange, exclude: t.List[str], poo
 
 
 def plan_subnet(request: SubnetRequest) -> SubnetPlan:
-    """Plan which addresses of the nodes' subnet pods get."""
+    """Plan which addresses of the nodes' subnet pods can get."""
     if request.ipam not in ("whereabouts", "nv-ipam"):
         raise FabricError(
             "An IPAM was expected.", "ipam", f"{request.ipam!r}", "Choose whereabouts or nv-ipam.", code="invalid-input"

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Pools of whereabouts: what the API says of them, their networks and their reservations."""
+"""Pools of whereabouts, from the API: its pools, networks and reservations."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ class Range(t.NamedTuple):
 
     cidr: Network
     usable: netaddr.IPSet  # between its bounds
-    allowed: netaddr.IPSet  # those that are not excluded
+    allowed: netaddr.IPSet  # without excluded ones
 
 
 def ranges_by_cidr(attachments: t.Iterable[Object]) -> t.Dict[Network, t.List[Range]]:
-    """The ranges of all whereabouts networks, by their CIDR: a pool itself knows no bounds and no excludes."""
+    """The ranges of all whereabouts networks, by their CIDR: a pool itself has neither bounds nor excludes."""
     found: t.Dict[Network, t.List[Range]] = {}
     for ipam in (ipam for attachment in attachments for ipam in read_ipams(attachment)):
-        with contextlib.suppress(ValueError, AttributeError, TypeError, FabricError):  # it never gave one out either
+        with contextlib.suppress(ValueError, AttributeError, TypeError, FabricError):  # unusable for whereabouts too
             if ipam.get("type") == "whereabouts":
                 for entry in query("[@, ipRanges][] | [?range]", ipam):
                     each = bounded_range(entry)
@@ -44,7 +44,7 @@ def ranges_by_cidr(attachments: t.Iterable[Object]) -> t.Dict[Network, t.List[Ra
 
 
 def bounded_range(entry: Object) -> Range:
-    """One range with its bounds and excludes, `a-b/len` too."""
+    """One range with its bounds and excludes; also in the notation `a-b/len`."""
     low, _dash, rest = entry["range"].rpartition("-")
     interface = ipaddress.ip_interface(rest)
     cidr = interface.network
@@ -52,7 +52,7 @@ def bounded_range(entry: Object) -> Range:
         return Range(cidr, netaddr.IPSet(), netaddr.IPSet())
     bounds = ip_range(cidr[1], cidr[-2])
     start, end = (low, str(interface.ip)) if low else (entry.get("range_start"), entry.get("range_end"))
-    # Bounds outside the usable addresses are silently ignored by whereabouts.
+    # whereabouts silently ignores bounds outside the usable addresses.
     if start and read_address(start) in bounds:
         bounds = netaddr.IPRange(read_address(start), bounds[-1])
     if end and read_address(end) in bounds:
@@ -63,7 +63,7 @@ def bounded_range(entry: Object) -> Range:
 
 
 def reserved_address(name: str, cidrs: t.Iterable[Network]) -> str:
-    """The address in the name of an OverlappingRangeIPReservation: colons are hyphens, a network's name may precede."""
+    """The address in an OverlappingRangeIPReservation's name: with hyphens for colons, perhaps after a network name."""
     parts = name.split("-")
     for start in range(len(parts)):
         for text in ("-".join(parts[start:]), ":".join(parts[start:])):
@@ -77,7 +77,7 @@ def reserved_address(name: str, cidrs: t.Iterable[Network]) -> str:
 def whereabouts_pools(
     pools: t.Sequence[Object], reservations: t.Sequence[Object], attachments: t.Sequence[Object], pods: Pods
 ) -> t.List[AddressPool]:
-    """A reservation outlives its allocation when a node dies between the two: it keeps the address from everybody."""
+    """Pools with their leaks. A reservation left by a node that died blocks its address, without an allocation."""
     ranges = ranges_by_cidr(attachments)
     starts = {pool["metadata"]["name"]: ipaddress.ip_interface(pool["spec"]["range"]) for pool in pools}
     cidrs = [start.network for start in starts.values()]

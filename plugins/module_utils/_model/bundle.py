@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A bundle: a directory with everything that a plan installs, and the list of what is in it."""
+"""A bundle: a directory with everything that a plan installs, and a list of its contents."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import typing as t
 from .stacks import STACKS
 
 LIST = "bundle.json"
-SCHEMA = 2  # of 1 the packages count for nothing: the keys of their repositories were not compared
+SCHEMA = 2  # schema 1 did not compare the keys of package repositories: its packages are not reused
 PACKAGES = "apt/"
-# Releases of a plan that decide what has to be in its bundle.
+# Releases of a plan that decide what its bundle must contain.
 RELEASES = (
     "kubernetes",
     "cni",
@@ -24,12 +24,12 @@ RELEASES = (
     "ipu_operator",
     "gpu_operator",
 )
-# Names of a processor, as kernels and as packages and images have it.
+# Names of a processor architecture: the kernel's, and the one that packages and images use.
 ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 
 
 class _Origin(t.TypedDict, total=False):
-    source: str  # a fingerprint of its URL, if nobody knew its digest before
+    source: str  # a fingerprint of its URL, if its digest was not known in advance
 
 
 class BundleFile(_Origin):
@@ -40,9 +40,9 @@ class BundleFile(_Origin):
 
 
 class BundleImage(t.TypedDict):
-    """An image for one architecture, in an archive of its own."""
+    """An image for one architecture, in its own archive."""
 
-    name: str  # as containerd has it: registry, path, and tag or digest
+    name: str  # as containerd names it: registry, path, and tag or digest
     architecture: str
     digest: str  # of its manifest in the archive
     file: str  # the archive
@@ -53,11 +53,11 @@ class Bundle(t.TypedDict):
     """bundle.json."""
 
     schema: int
-    request: str  # digest of all that was asked for
+    request: str  # digest of everything that was requested
     releases: t.Dict[str, str]  # of the plan, by the names in RELEASES
-    platforms: t.List[str]  # hosts that there are packages for, such as debian-bookworm-amd64
+    platforms: t.List[str]  # platforms that it has packages for, such as debian-bookworm-amd64
     helm: str  # Helm's archive
-    manifests: t.Dict[str, str]  # files by what they are: calico_crds, calico_operator, mpi_operator
+    manifests: t.Dict[str, str]  # files by their purpose: calico_crds, calico_operator, mpi_operator
     images: t.List[BundleImage]
     files: t.Dict[str, BundleFile]
 
@@ -68,10 +68,10 @@ class SeenBundle:
 
     path: str
     problem: str  # why its list can't be used; empty: it can
-    wrong: t.Sequence[str]  # files that are missing or are not what the list says, each with what was seen
+    wrong: t.Sequence[str]  # files that are missing or differ from the list, each with what was seen
     content: t.Optional[Bundle]
 
 
 def platform_of(distribution: str, release: str, architecture: str) -> str:
-    """What packages are made for: debian-bookworm-amd64."""
+    """The platform that packages are built for, such as debian-bookworm-amd64."""
     return "-".join([distribution, release, ARCHITECTURES.get(architecture, architecture)])

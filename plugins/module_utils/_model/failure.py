@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How a module says to a machine why it failed. docs/errors.md is its page for people."""
+"""How a module tells a machine why it failed. docs/errors.md is the page for people."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ Code = t.Literal[
 
 
 class Kind(t.NamedTuple):
-    """What all failures of a code have in common."""
+    """What all failures with one code have in common."""
 
     meaning: str
-    transient: bool = False  # unless the failure itself knows better
+    transient: bool = False  # unless the failure itself says otherwise
 
 
 KINDS: t.Dict[Code, Kind] = {
@@ -62,11 +62,11 @@ KINDS: t.Dict[Code, Kind] = {
 
 
 class Failure(t.TypedDict):
-    """The part `error` of a result that failed."""
+    """The `error` part of a failed result."""
 
     code: Code
-    what: str  # was looked for or tried
+    what: str  # what was looked for or tried
     where: str  # host, file, URL or object
-    seen: str  # instead; empty where the message says it all
+    seen: str  # what was found instead; empty if the message says it all
     next_step: str
     transient: bool  # whether the same call may well succeed a little later

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import typing as t
 
-# Annotations of a job: whether to record by which way it moves its data, and what was recorded.
+# Annotations of a job: whether to record which path its data takes, and what was recorded.
 ASKED, MOVED = "fabric.ipu/record", "fabric.ipu/moved"
 
 
@@ -26,7 +26,7 @@ class PodView(t.TypedDict):
     phase: str  # as the API has it
     node: str
     ip: str
-    deleting: bool  # it has been told to end
+    deleting: bool  # it is being deleted
     exits: t.List[ContainerExit]
     problems: t.List[str]
 
@@ -42,7 +42,7 @@ class JobProgress(t.TypedDict):
     workers_succeeded: int
     workers_failed: int
     restarts: int
-    message: str  # the operator's last one
+    message: str  # the operator's latest
     awaited: t.List[str]  # what the job waits for, faults first
 
 
@@ -98,28 +98,28 @@ class ComponentLog(t.TypedDict):
 
 
 class JobEvidence(t.TypedDict):
-    """What explains a job that did not end well, besides its own logs."""
+    """What explains a job that did not end well, apart from its own logs."""
 
     conditions: t.List[JobCondition]
-    events: t.List[str]  # of the job and its pods, the newest last
+    events: t.List[str]  # of the job and its pods, newest last
     operator: t.List[ComponentLog]
-    file: str  # with all of it; empty: none was written
+    file: str  # holds all of it; empty: none was written
 
 
 class IpuCount(t.TypedDict):
-    """IPUs as the V-IPU proxy counts them."""
+    """IPUs as the V-IPU proxy reports them."""
 
     used: int
     available: int
-    ipus: int  # both together
+    ipus: int  # used and available together
 
 
 class PartitionRoom(t.TypedDict):
-    """How many more partitions of a size are possible."""
+    """How many more partitions of one size are possible."""
 
     size: int  # IPUs
     partitions: int
-    fits: bool  # one at least
+    fits: bool  # at least one is possible
     message: str  # the proxy's
 
 

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Operators of a cluster and what would miss them, as ipu.fabric.cluster_info returns them."""
+"""Operators of a cluster and what depends on them, as ipu.fabric.cluster_info returns them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Installation(Operator):
 
 
 class GpuLabels(t.TypedDict):
-    """A node, and its labels as node_labels takes them to remove them."""
+    """A node and its labels, in the form in which node_labels removes them."""
 
     name: str
     labels: t.Dict[str, None]
@@ -55,18 +55,18 @@ class VipuController(_Named, total=False):
 
 
 class LabelledNode(t.TypedDict):
-    """A node, and those of its labels that are a controller's."""
+    """A node, and its labels that select a V-IPU controller."""
 
     name: str
     labels: t.Dict[str, str]
 
 
 class SeenIpuOperator(Operator):
-    """An IPU operator that is in a cluster before the plan, as helm has installed it."""
+    """An IPU operator that a cluster had before the plan, as installed by Helm."""
 
-    ours: bool  # by this collection
-    values: t.Dict[str, str]  # that it was installed with, by path, such as worker.hostNetwork; secrets are blank
-    defaults: t.Dict[str, str]  # of its chart
+    ours: bool  # this collection installed it
+    values: t.Dict[str, str]  # values of its release by path, such as worker.hostNetwork; secrets are blank
+    defaults: t.Dict[str, str]  # the chart's own values
     controllers: t.List[str]  # host:port:label=value, as its ConfigMap has them now
 
 
@@ -74,11 +74,11 @@ class SeenIpuJob(t.TypedDict):
     """An IPUJob that has not ended."""
 
     name: str  # NAMESPACE/NAME
-    networks: str  # that its workers ask for; empty: none
+    networks: str  # that its workers request; empty: none
 
 
 class SeenIpu(t.TypedDict):
-    """What a cluster has of the IPU operator, where it has the definition of IPUJobs."""
+    """What a cluster that defines IPUJobs has of the IPU operator."""
 
     operators: t.List[SeenIpuOperator]
     jobs: t.List[SeenIpuJob]
@@ -92,10 +92,10 @@ class IpuFacts(t.TypedDict):
     certificate_end: str
     certificate_days: t.Optional[int]
     tracker: bool
-    definition: bool  # IPUJobs are a kind of the cluster
+    definition: bool  # the cluster defines the kind IPUJob
     jobs: t.List[str]  # NAMESPACE/NAME
 
 
 class MpiFacts(t.TypedDict):
-    ours: bool  # the definition of MPIJobs is
+    ours: bool  # whether this collection applied the MPIJob definition
     jobs: t.List[str]  # NAMESPACE/NAME

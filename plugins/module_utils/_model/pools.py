@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Address pools as a cluster has them: what ip_pool_info returns, and what verify compares with the plan."""
+"""Address pools as they are in a cluster: what ip_pool_info returns, and what verify compares with the plan."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ class AddressPool(t.TypedDict):
     ipam: str  # the type of its CNI plugin
     cidr: str
     usable: int  # between the pool's bounds
-    excluded: int  # those of the usable ones that no pod may have
-    capacity: int  # usable less excluded
-    allocated: int  # leaked ones included
+    excluded: int  # usable addresses that no pod may have
+    capacity: int  # usable minus excluded
+    allocated: int  # including leaked ones
     free: int
     leaked: t.List[LeakedAddress]
     nodes: t.List[NodeAllocation]
@@ -47,7 +47,7 @@ class AddressSource(t.TypedDict):
     namespace: str
     name: str
     what: str  # kind and name, as a person writes them
-    ours: bool  # this collection has applied it
+    ours: bool  # this collection applied it
     ipam: str
-    stores: t.List[str]  # of whereabouts: sources with a common store never allocate an address twice
+    stores: t.List[str]  # of whereabouts: sources that share a store never allocate the same address twice
     ranges: t.List[str]  # a-b

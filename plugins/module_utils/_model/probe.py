@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What fabric_probe saw of a fabric, from the API and from inside pods. Input of the checks."""
+"""What fabric_probe saw of a fabric, from the API and from inside pods: the input of the checks."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import typing as t
 from .observation import LinkAddress
 from .pools import AddressPool, AddressSource
 
-# ---- what a pod says of itself
+# ---- what a pod reports of itself
 
 
 class Memlock(t.TypedDict):
@@ -25,9 +25,9 @@ class Limits(t.TypedDict):
 
 
 class UserFacts(Limits):
-    """Of the container as uid 1000."""
+    """Facts from the container as uid 1000."""
 
-    error: str  # why there may be less than asked for
+    error: str  # why some of the requested facts may be missing
 
 
 class NewerLink(t.TypedDict, total=False):
@@ -61,29 +61,29 @@ class RoutingPolicy(t.TypedDict):
 
 
 class VipuAnswer(t.TypedDict):
-    """Whether the port of a V-IPU controller opened."""
+    """Whether the port of a V-IPU controller accepted a connection."""
 
     host: str
     port: int
-    rc: int  # 127: the image has no tool for it
+    rc: int  # 127: the image lacks the tool for it
     seen: str
 
 
 class GpuFacts(t.TypedDict):
-    """What a pod sees of its node's kernel that matters to GPUs."""
+    """What a pod sees of its node's kernel that GPUs depend on."""
 
     kernel: str  # its release; empty: not read
-    driver: str  # what NVIDIA's says of itself; empty: none
-    modules: t.List[str]  # of nvidia, nvidia_peermem and gdrdrv those that are loaded
+    driver: str  # version string of NVIDIA's driver; empty: none
+    modules: t.List[str]  # those of nvidia, nvidia_peermem and gdrdrv that are loaded
 
 
 class DnsAnswer(t.TypedDict):
-    """Whether a pod finds the API by its name."""
+    """Whether a pod resolves the API's name."""
 
-    servers: t.List[str]  # that the pod asks
+    servers: t.List[str]  # the pod's name servers
     name: str
     address: str  # empty: none
-    rc: int  # 127: the image has no tool for it
+    rc: int  # 127: the image lacks the tool for it
     seen: str
 
 
@@ -95,9 +95,9 @@ class _NewerFacts(t.TypedDict, total=False):
 
 
 class NetworkFacts(UserFacts, _NewerFacts):
-    """Of the container as uid 0."""
+    """Facts from the container as uid 0."""
 
-    tool_missing: bool  # no `ip` in the image
+    tool_missing: bool  # the image has no `ip`
     links: t.Optional[t.Dict[str, PodLink]]  # by interface; None: not read
     default_routes: t.Optional[t.List[str]]  # their interfaces
     main_routes: t.Optional[t.List[Route]]  # without default routes; None: not read
@@ -125,7 +125,7 @@ class Gid(t.TypedDict):
 
 
 class RdmaFacts(t.TypedDict):
-    """Of the container with the RDMA devices."""
+    """Facts from the container with the RDMA devices."""
 
     files: t.List[str]  # below /dev/infiniband
     classes: t.List[str]  # the node's, below /sys/class: infiniband/mlx5_0, misc/rdma_cm
@@ -139,18 +139,18 @@ class Ping(t.TypedDict):
     sent: int
     received: int
     rtt_ms: t.Optional[float]  # average
-    path_mtu: t.Optional[int]  # bytes, where a router or the kernel names it
-    supported: bool  # whether this ping knows the options
+    path_mtu: t.Optional[int]  # bytes, if a router or the kernel reported it
+    supported: bool  # whether this ping supports the options
     seen: str
 
 
 class GatewayAnswer(t.TypedDict):
-    """What a pod hears of the gateway of a network."""
+    """What a pod learns of a network's gateway."""
 
     network: str
     address: str
     ping: Ping
-    mac: str  # that answers for the address, whether or not pings pass; empty: none
+    mac: str  # that answers for the address, whether or not pings get through; empty: none
 
 
 class Attached(t.TypedDict, total=False):
@@ -164,14 +164,14 @@ class _Asked(t.TypedDict, total=False):
     root: NetworkFacts
     user: UserFacts
     rdma: RdmaFacts
-    gateways: t.List[GatewayAnswer]  # missing where no network of the pod has one
+    gateways: t.List[GatewayAnswer]  # missing if no network of the pod has one
     gateways_error: str
-    gpus: int  # that it holds: all of its node, or none
-    gpus_refused: str  # why its node did not give it those that it offers
+    gpus: int  # GPUs that it holds: all of its node, or none
+    gpus_refused: str  # why its node did not give it the GPUs that it offers
 
 
 class PodFacts(_Asked):
-    """The probe pod of a node; a pod that does not run says nothing."""
+    """The probe pod of a node, without facts if the pod does not run."""
 
     host: str  # its inventory name
     pod: str
@@ -188,11 +188,11 @@ Pair = t.TypedDict("Pair", {"network": str, "from": str, "to": str})
 
 class Pings(t.TypedDict, total=False):
     small: Ping
-    full: Ping  # as large as the MTU, not to be fragmented; missing where the MTU is not known
+    full: Ping  # as large as the MTU, not to be fragmented; missing if the MTU is not known
 
 
 class PingPair(Pair, Pings):
-    address: str  # that was asked
+    address: str  # the address that was pinged
     mtu: int  # bytes; 0: not known
     error: str
 
@@ -200,11 +200,11 @@ class PingPair(Pair, Pings):
 class Crossing(Pair):
     """Pings from one network to another: to the link-local address of a pod's interface there, and to its address."""
 
-    other: str  # network of the one that was asked
-    asked: str  # link-local address; empty: it has none
+    other: str  # network of the pod that was pinged
+    asked: str  # link-local address; empty: the pod has none
     near: Ping
     far: Ping
-    mac: str  # that answers for the address on the client's own network; empty: none, so that a router was asked
+    mac: str  # that answers for the address on the client's own network; empty: none, so a router was asked
     error: str
 
 
@@ -214,7 +214,7 @@ class Figure(t.TypedDict):
 
 
 class Directions(Figure):
-    """Of gc-hosttraffictest: the slowest direction, and all."""
+    """Result of gc-hosttraffictest: the slowest direction, and all of them."""
 
     directions: t.Dict[str, float]  # Gb/s
 
@@ -227,14 +227,14 @@ class _Measured(t.TypedDict, total=False):
 
 
 class Moved(t.TypedDict):
-    """By how much the counters of a pod grew during a test."""
+    """How much the counters of a pod grew during a test."""
 
     rdma: t.Dict[str, t.Dict[str, int]]  # by device: bytes, packets or requests, both directions; only what it counts
     interfaces: t.Dict[str, int]  # bytes by network device, both directions
 
 
 class Sent(t.TypedDict):
-    """What a test sent, as its tool tells."""
+    """What a test sent, as its tool reports."""
 
     device: str  # RDMA device; empty: the tool does not say
     transport: str  # IB, or IW for iWARP; empty: the tool does not say
@@ -248,12 +248,12 @@ class _Counted(_Measured, total=False):
 
 
 class Traffic(Pair, _Counted):
-    """An RDMA test between two pods; without figures if it was not tried."""
+    """An RDMA test between two pods; without figures if it was not run."""
 
     check: str
     tool: str
     missing: bool  # an image lacks the tool
-    blocked: bool  # rping failed before
+    blocked: bool  # rping failed before it
 
 
 class HostTraffic(_Measured, total=False):
@@ -288,7 +288,7 @@ class ClusterNetwork(t.TypedDict):
     """A planned network as the cluster has it."""
 
     state: t.Optional[NetworkState]  # None: there is no such object
-    attachment: object  # CNI configuration as data, as text if it is not JSON; None: no attachment
+    attachment: object  # CNI configuration as data, or as text if it is not JSON; None: no attachment
 
 
 class AppliedState(t.TypedDict, total=False):
@@ -305,7 +305,7 @@ class PolicyStatus(t.TypedDict, total=False):
 
 class Resource(t.TypedDict):
     resource: str  # PREFIX/NAME
-    count: int  # that pods on the node may have
+    count: int  # how many of it pods on the node may have
 
 
 class _NewerNodeFacts(t.TypedDict, total=False):
@@ -342,7 +342,7 @@ class Health(t.TypedDict):
 
 
 class Deployment(t.TypedDict):
-    """In replicas."""
+    """Counted in replicas."""
 
     name: str
     namespace: str
@@ -352,25 +352,25 @@ class Deployment(t.TypedDict):
 
 class Certificate(t.TypedDict):
     end: str  # ISO 8601; empty: no certificate
-    days: t.Optional[int]  # until then
+    days: t.Optional[int]  # days until it ends
 
 
 class IpuFacts(t.TypedDict, total=False):
-    """The IPU operator; empty where IPU checks are off."""
+    """Facts of the IPU operator; empty if IPU checks are off."""
 
     deployments: t.List[Deployment]
     proxy: Health
     certificate: Certificate
-    ignored: t.List[str]  # webhook configurations whose failure policy a killed run has left at Ignore
+    ignored: t.List[str]  # webhook configurations whose failure policy a killed run left at Ignore
     controllers: t.Optional[t.List[str]]  # host:port:label=value, as its ConfigMap has them; None: not read
 
 
 class KubeletRequest(t.TypedDict):
-    """A kubelet's request for a serving certificate that nobody has decided about."""
+    """A kubelet's request for a serving certificate, neither approved nor denied yet."""
 
     name: str  # of the CertificateSigningRequest
-    requestor: str  # user that has made it, as the API server says
-    node: str  # planned node whose kubelet that is; empty: none
+    requestor: str  # the user that made it, as the API server reports
+    node: str  # planned node whose kubelet made it; empty: none
     problem: str  # why it does not fit the plan; empty: it does
 
 
@@ -378,7 +378,7 @@ class RunningImage(t.TypedDict):
     """Containers of one image that the plan pins."""
 
     image: str  # with its tag, as the plan names it
-    id: str  # that the node's runtime says of what it runs
+    id: str  # as reported by the node's runtime for what it runs
     pods: t.List[str]  # namespace/name on node
 
 
@@ -390,12 +390,12 @@ class ClusterFacts(t.TypedDict, total=False):
     policy: t.Optional[PolicyStatus]  # None: there is none
     releases: t.List[ChartRelease]
     addons: Addons
-    dns_problems: t.List[str]  # why pods of CoreDNS do not work; empty: nothing is known
-    exclusive_cilium: str  # the ConfigMap that has Cilium rename multus's configuration; empty: none
+    dns_problems: t.List[str]  # why pods of CoreDNS do not work; empty: no problem is known
+    exclusive_cilium: str  # the ConfigMap that makes Cilium rename multus's configuration; empty: none
     address_sources: t.List[AddressSource]
     pods_without: t.Dict[str, t.List[str]]  # by network: running pods that ask for it and lack it, each with the reason
-    images: t.List[RunningImage]  # of running containers, those that the plan pins
-    kinds: t.List[str]  # that the API serves, of the groups that are asked for
+    images: t.List[RunningImage]  # of running containers, if the plan pins the image
+    kinds: t.List[str]  # kinds that the API serves, in the groups that were asked for
     networks: t.Dict[str, ClusterNetwork]
     ipu: IpuFacts
 
@@ -405,18 +405,18 @@ class TrafficFacts(t.TypedDict, total=False):
 
     pods: t.Dict[str, PodFacts]  # by node
     pairs: t.List[PingPair]
-    crossings: t.List[Crossing]  # missing where nobody asked
+    crossings: t.List[Crossing]  # missing if not tested
     traffic: t.List[Traffic]
     host_traffic: t.List[HostTraffic]
     webhook: t.Optional[Answer]  # None: not asked
 
 
 class Probe(ClusterFacts, TrafficFacts, total=False):
-    """The whole result; in check mode only the first two."""
+    """The whole result; in check mode only the first two fields."""
 
     probed: bool
-    reason: str  # why not
+    reason: str  # why nothing was probed
     any_cluster: bool  # the plan was derived from the cluster
     seconds: float  # how long it took
     rdma_image: str
-    pools: t.List[AddressPool]  # before the pods were made
+    pools: t.List[AddressPool]  # as they were before the probe's pods were created

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The types of fabric networks of the network operator, a row each: on which NICs, and which object makes them."""
+"""The network operator's types of fabric networks, one row each: on which NICs, and which object creates them."""
 
 from __future__ import annotations
 
@@ -8,48 +8,48 @@ import typing as t
 
 ETHERNET, INFINIBAND = "Ethernet", "InfiniBand"  # link layers
 MELLANOX, SRIOV = "mellanox.com/v1alpha1", "sriovnetwork.openshift.io/v1"
-PREFIX = "nvidia.com"  # of resources that are devices of a pod's own: both operators have no other
+PREFIX = "nvidia.com"  # of resources that give a pod its own device: both operators use only this prefix
 
 
-# Sysctls of the CNI plugin tuning, which puts the interface's name for IFNAME.
+# Sysctls for the CNI plugin tuning, which replaces IFNAME with the interface's name.
 NO_ADVERTISEMENTS = {"net.ipv6.conf.IFNAME.accept_ra": "0"}
-# Rails on one subnet: an interface answers ARP for its own addresses only, and asks with them.
+# Several rails on one subnet: an interface answers ARP only for its own addresses, and uses them in its requests.
 OWN_ARP = {
     "net.ipv4.conf.IFNAME.arp_ignore": "1",
     "net.ipv4.conf.IFNAME.arp_announce": "2",
     "net.ipv4.conf.IFNAME.rp_filter": "2",
 }
-META_PLUGINS = ("tuning", "sbr")  # that a network may name, in the order in which they run
+META_PLUGINS = ("tuning", "sbr")  # that a network may use, in the order in which they run
 
 
 class MetaPlugin(t.TypedDict, total=False):
-    """A CNI plugin that follows the one which makes the interface, as a CNI configuration has it."""
+    """A chained CNI plugin, which runs after the one that creates the interface, as a CNI configuration has it."""
 
     type: str
-    sysctl: t.Dict[str, str]  # of tuning
+    sysctl: t.Dict[str, str]  # for tuning
 
 
 class Profile(t.NamedTuple):
-    """A type of network on NICs of one link layer."""
+    """A type of network on NICs with one link layer."""
 
-    type: str  # as fabric_networks has it
+    type: str  # as written in fabric_networks
     link_layer: str
     cni: str  # its CNI plugin
     api: str
     kind: str
     plural: str
-    shared: bool = False  # pods share the NIC; else each has a device of its own
+    shared: bool = False  # pods share the NIC; otherwise each has its own device
 
     @property
     def path(self) -> str:
-        """Where the API lists its objects."""
+        """Where the API lists objects of this kind."""
         return f"/apis/{self.api}/{self.plural}"
 
     @property
     def namespaced(self) -> bool:
-        """Whether its objects are in the namespace of the network operator, and say nothing of their state.
+        """Whether its objects are in the network operator's namespace, and have no state in their status.
 
-        These alone have plugins that follow the main one: others of the network operator have none up to 26.7.
+        Only these types support chained plugins: the network operator's other types do not, up to 26.7.
         """
         return self.api == SRIOV
 
@@ -74,5 +74,5 @@ CHAINING = frozenset(profile.type for profile in PROFILES if profile.namespaced)
 
 
 def profile_of(network: t.Mapping[str, object]) -> Profile:
-    """That of a planned network, by its CNI plugin."""
+    """The profile of a planned network, by its CNI plugin."""
     return BY_CNI[str(network.get("cni") or "macvlan")]

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What is asked of a source of packages, images, charts, manifests or programs before anything is installed from it."""
+"""Questions to sources of packages, images, charts, manifests and programs, asked before anything is installed."""
 
 from __future__ import annotations
 
@@ -10,30 +10,30 @@ Kind = t.Literal["file", "repository", "charts", "images"]
 
 
 class _QuestionOptions(t.TypedDict, total=False):
-    suite: str  # of an apt repository; it ends with / where the repository is flat
-    component: str  # of an apt repository, the first one
+    suite: str  # of an apt repository; it ends with / if the repository is flat
+    component: str  # the first component of an apt repository
     arch: str  # of an apt repository
-    login: bool  # whether a site logs in there; then a refusal proves nothing
-    kubelet: str  # version; a host whose kubelet has it has what it needs
-    path: str  # of what is downloaded; where it is, nothing is
-    playbook: str  # the only one that needs it; missing: site does
-    instead: SourceQuestion  # what another pod network needs, which is asked only where this source has a problem
+    login: bool  # whether the site logs in there; then a refusal proves nothing
+    kubelet: str  # version; a host whose kubelet has it needs no download
+    path: str  # where the download is kept; if the file exists, nothing is downloaded
+    playbook: str  # the only one that needs the source; missing: site does
+    instead: SourceQuestion  # what another pod network needs; asked only if this source has a problem
 
 
 class SourceQuestion(_QuestionOptions):
-    """A source, and what it has to have. {distribution}, {release} and {arch} are those of the host that asks."""
+    """A source, and what it must offer. {distribution}, {release} and {arch} are those of the host that asks."""
 
     kind: Kind
-    variable: str  # that says where the source is
-    url: str  # of a file, of a repository, or of a mirror of registries; of images empty: their own registries
-    name: str  # chart or package; empty: none is looked for
+    variable: str  # the variable that sets the source
+    url: str  # of a file, a repository, or a mirror of registries; empty for images: their own registries
+    name: str  # chart or package; empty: none is looked up
     version: str  # of it, without v; empty: any
     release: str  # variable that chooses the version; empty: none does
-    images: t.List[str]  # whole names
+    images: t.List[str]  # full names
 
 
 class SourceQuestions(t.TypedDict):
-    """Who asks what: hosts of the cluster, one control plane, whatever speaks to the API, and the controller."""
+    """Who asks which questions: cluster hosts, one control plane, the API host, and the controller."""
 
     hosts: t.List[SourceQuestion]
     planes: t.List[SourceQuestion]
@@ -42,17 +42,17 @@ class SourceQuestions(t.TypedDict):
 
 
 class _ProblemParts(t.TypedDict, total=False):
-    offers: t.List[str]  # releases of a package that it has instead, such as 1.36.3
-    instead: str  # pod network whose source answers
+    offers: t.List[str]  # releases of the package that it offers instead, such as 1.36.3
+    instead: str  # pod network whose source does answer
 
 
 class SourceProblem(_ProblemParts):
-    """A source that does not have what it should, or does not answer."""
+    """A source that lacks what it should offer, or does not answer."""
 
     variable: str
     url: str  # without a password
     seen: str
-    lacks: str  # what is not there, such as kubelet 1.36.9; empty: the source gave no answer, or refused
-    release: str  # variable that chooses what is not there; empty: none does
-    chart: str  # NAME-VERSION, of charts; empty: it is none
-    playbook: str  # the only one that needs it; empty: site does
+    lacks: str  # what is missing, such as kubelet 1.36.9; empty: the source gave no answer, or refused
+    release: str  # variable that chooses what is missing; empty: none does
+    chart: str  # NAME-VERSION; empty: it is not a chart
+    playbook: str  # the only one that needs the source; empty: site does

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The stacks that make fabric networks, a row each: all that the plan, a reset and the proof have to know of one."""
+"""The stacks that create fabric networks, one row each: all that the plan, a reset and the proof need to know."""
 
 from __future__ import annotations
 
@@ -9,36 +9,36 @@ from types import MappingProxyType
 
 from .plan import HOST, Plan, PlannedLink, PlannedNetwork, Releases
 
-NETWORKS = "k8s.v1.cni.cncf.io/networks"  # annotation of a pod: the networks that it asks multus for
-OWN_DEVICES = ("sriov", "ib-sriov", "host-device")  # CNI plugins that give each pod a device of its own
+NETWORKS = "k8s.v1.cni.cncf.io/networks"  # pod annotation: the networks that the pod requests from multus
+OWN_DEVICES = ("sriov", "ib-sriov", "host-device")  # CNI plugins that give each pod its own device
 StackName = t.Literal["network_operator", "spiderpool"]
-OWN_IPAM: t.Final = "spiderpool"  # the stack that has an IPAM of its own
+OWN_IPAM: t.Final = "spiderpool"  # the stack with its own IPAM
 SPIDERNET = "spiderpool.spidernet.io"  # API group of its pools and networks
 
 
 class Stack(t.NamedTuple):
-    """A stack. Its role, and the key of its release in a plan, have its name in STACKS."""
+    """A stack. STACKS has it under its name, which is also that of its role and of its release's key in a plan."""
 
-    title: str  # in a sentence
-    release: str  # of Helm, and its chart
-    namespace: str  # by default
+    title: str  # used in sentences
+    release: str  # of Helm, and of its chart
+    namespace: str  # the default
     kinds: t.FrozenSet[str]
     group: str
-    network: str  # the kind of a network, and where the API has it
+    network: str  # the kind of a network, and its path in the API
     path: str
-    states: bool  # whether a network says how it is
-    chains: bool = False  # whether a network may have CNI plugins after macvlan
-    ipam: str = ""  # the only one that it has; empty: one is chosen
-    keeps_token: bool = False  # its multus reads its token once
-    routes_nodes: bool = False  # whether pods reach addresses of nodes by eth0, whatever else they are on
+    states: bool  # whether a network has a state in its status
+    chains: bool = False  # whether a network may have chained CNI plugins after macvlan
+    ipam: str = ""  # the only IPAM that it supports; empty: it offers a choice
+    keeps_token: bool = False  # its multus reads its token only once
+    routes_nodes: bool = False  # whether pods reach node addresses through eth0, whatever other networks they are on
     neighbours: int = 0  # gc_thresh3 that its agent sets; 0: it sets none
     repository: str = ""  # of its publisher's charts; empty: see digests.py
-    webhook: int = 0  # TCP port of its webhook on hosts; 0: it has none there
-    advertised: str = ""  # what to do where pods take router advertisements
-    leaks: str = ""  # what to do about addresses that leaked from its own IPAM
-    routes: str = ""  # what to do where a rail's own routing table is not as it should be
+    webhook: int = 0  # host TCP port of its webhook; 0: it listens on none
+    advertised: str = ""  # what to do if pods accept router advertisements
+    leaks: str = ""  # what to do about addresses that leaked from its IPAM
+    routes: str = ""  # what to do if a rail's own routing table is wrong
     charts: t.Mapping[str, str] = MappingProxyType({})  # SHA-256 by release; empty: see releases.py
-    files: t.Tuple[str, ...] = ()  # what its pods leave on a host, but for what others have too
+    files: t.Tuple[str, ...] = ()  # what its pods leave on a host, except for files that others use too
 
     @property
     def networks(self) -> str:
@@ -86,7 +86,7 @@ STACKS: t.Dict[StackName, Stack] = {
             "1.2.1": "c542d1d9c38a95c2d9c32bef5af0f80e0d98005c3ba7190ca676ed98e5b60049",
             "1.2.2": "55d25e6ea19f30bcc8c7e45093522b4ada77e8959baef1a127525916c4b69dd1",
         },
-        # The chart writes them there whatever its values say. The plain plugins stay: the pod network may use them.
+        # The chart writes them there whatever its values say. Standard CNI plugins stay: the pod network may need them.
         files=(
             *(f"/opt/cni/bin/{name}{old}" for name in ("spiderpool", "coordinator", "ifacer") for old in ("", ".old")),
             "/var/run/spidernet",
@@ -97,38 +97,38 @@ STACKS: t.Dict[StackName, Stack] = {
 
 
 def has_stack(releases: Releases) -> bool:
-    """Whether anything makes fabric networks. A plan without networks needs nothing that does."""
+    """Whether anything creates fabric networks. A plan without networks needs no stack."""
     return releases.get("stack") != ""
 
 
 def host_nic(plan: Plan, host: str) -> t.Optional[PlannedLink]:
-    """The host's RDMA NIC, whose devices privileged pods take where there is no fabric network."""
+    """The host's RDMA NIC, whose devices privileged pods use if there is no fabric network."""
     return None if plan["networks"] else plan["hosts"][host]["links"].get(HOST)
 
 
 def has_rdma(plan: Plan) -> bool:
-    """Whether pods have RDMA, on a fabric network or by the devices of their host."""
+    """Whether pods have RDMA, on a fabric network or through their host's devices."""
     return any(network["rdma"] for network in plan["networks"]) or any(host_nic(plan, host) for host in plan["hosts"])
 
 
 def is_derived(plan: Plan) -> bool:
-    """Whether the plan says what a cluster has, and nobody planned it: hosts were not asked."""
+    """Whether the plan was derived from an existing cluster, without asking any host."""
     return "not_proved" in plan
 
 
 def stack_name(releases: Releases) -> StackName:
-    """That of a plan. One that is not known is a finding already."""
+    """The stack of a plan. An unknown name is already a finding."""
     name = releases.get("stack")
     return next((known for known in STACKS if known == name), "network_operator")
 
 
 def named_stack(name: str) -> t.Optional[Stack]:
-    """The one that a site names; none is a finding."""
+    """The stack that a site names; None if the name is unknown."""
     return next((stack for known, stack in STACKS.items() if known == name), None)
 
 
 def stack_of(plan: Plan, network: PlannedNetwork) -> t.Optional[Stack]:
-    """The stack that makes a network; None where a NetworkAttachmentDefinition is all that there is of it."""
+    """The stack that creates a network; None if the network is only a NetworkAttachmentDefinition."""
     return named_stack(network.get("made_by", stack_name(plan["releases"])))
 
 

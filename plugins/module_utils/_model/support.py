@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a site sends to a maintainer, and what a maintainer finds in it."""
+"""What a site sends to a maintainer, and what the maintainer finds in it."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ class About(t.TypedDict):
 
 
 class Problem(t.NamedTuple):
-    """Something that is wrong at the site, as far as the archive shows it."""
+    """Something that is wrong at the site, as far as the archive shows."""
 
     source: str  # plan, proof, node, pod, event or archive
     level: str  # error, warning or unproven
-    check: str  # of the plan or of the proof, or a reason that Kubernetes gives
+    check: str  # of the plan or the proof, or a reason from Kubernetes
     where: str
     seen: str
     expected: str = ""
     next: str = ""
-    what: str = ""  # a finding of the plan is about
+    what: str = ""  # what a finding of the plan is about

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""An upgrade of Kubernetes: what the cluster says of its nodes, and in which turns they go."""
+"""An upgrade of Kubernetes: what the cluster says of its nodes, and in which order they are upgraded."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ class SeenNode(t.TypedDict):
 
     name: str
     ready: bool
-    version: str  # of its kubelet that runs, without v
+    version: str  # of its running kubelet, without v
     components: t.Dict[str, str]  # releases of its static pods: API server, scheduler, controller manager, etcd
-    own_labels: t.List[str]  # keys of the labels that this collection has set
+    own_labels: t.List[str]  # keys of the labels that this collection set
 
 
 class SeenCluster(t.TypedDict):
@@ -27,16 +27,16 @@ class SeenCluster(t.TypedDict):
 
 
 class Upgrade(t.TypedDict):
-    """Hosts have their inventory names."""
+    """What an upgrade has to do. Hosts have their inventory names."""
 
-    to: str  # the wanted release, without v
-    servers: t.List[str]  # releases of the API servers, the oldest first
-    control_planes: t.List[str]  # that are due, in their turns
-    workers: t.List[str]  # that are due
-    done: t.List[str]  # that run the wanted release, all of them
-    behind: t.Dict[str, str]  # of those that are due: what is not on the release, for a message
-    begun: bool  # whether a control plane is done: kubeadm upgrade apply was, too
-    marked: t.List[str]  # of those that are done: still cordoned by an interrupted upgrade
+    to: str  # the target release, without v
+    servers: t.List[str]  # releases of the API servers, oldest first
+    control_planes: t.List[str]  # those to upgrade, in their order
+    workers: t.List[str]  # those to upgrade
+    done: t.List[str]  # those that run the target release completely
+    behind: t.Dict[str, str]  # what is not on the target release yet, by host to upgrade, for a message
+    begun: bool  # whether a control plane is done, and so kubeadm upgrade apply too
+    marked: t.List[str]  # hosts in `done` that an interrupted upgrade left cordoned
     versions: t.Dict[str, str]  # of kubelets
     nodes: t.Dict[str, str]  # names of the nodes
     findings: t.List[Finding]  # errors first

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The addresses of pools of nv-ipam, of IPAMs with ranges of their own, and of planned networks; as sets to compare."""
+"""Addresses of nv-ipam pools, of IPAMs with their own ranges, and of planned networks; as sets to compare."""
 
 from __future__ import annotations
 
@@ -17,28 +17,28 @@ from .._kube.query import Object, query
 with contextlib.suppress(ImportError):  # run_module() says so, by the module's `libraries`
     import netaddr
 
-MALFORMED = (ValueError, KeyError, TypeError, AttributeError, FabricError)  # nobody gets an address from such a one
+MALFORMED = (ValueError, KeyError, TypeError, AttributeError, FabricError)  # nobody gets an address from such entries
 
 
 # ---- pools and IPAM configurations ----------------------------------------------------------------------------------
 
 
 def describe_addresses(addresses: netaddr.IPSet) -> str:
-    """How many addresses, and the first and the last of them."""
+    """The number of addresses, and the first and last of them."""
     ranges = list(addresses.iter_ipranges())
     first, last = ranges[0][0], ranges[-1][-1]
     return f"{addresses.size} addresses, {first} to {last}" if addresses.size > 1 else f"the address {first}"
 
 
 def pool_addresses(spec: Object) -> netaddr.IPSet:
-    """What an IPPool (subnet) or a CIDRPool (cidr) of nv-ipam may give out."""
+    """The addresses that an IPPool (subnet) or a CIDRPool (cidr) of nv-ipam may allocate."""
     block = ipaddress.ip_network(spec.get("subnet") or spec["cidr"], strict=False)
     first, last = (0, -1) if block.version == 6 or block.num_addresses < 4 else (1, -2)
     return netaddr.IPSet(ip_range(block[first], block[last])) - excluded_addresses(spec, "exclusions")
 
 
 def read_ranges(ipam: Object) -> t.List[Range]:
-    """The ranges of an IPAM that has its own: whereabouts and host-local."""
+    """The ranges of an IPAM that defines its own: whereabouts and host-local."""
     if ipam.get("type") == "whereabouts":
         entries = query("[@, ipRanges][]", ipam)
     elif ipam.get("type") == "host-local":
@@ -53,14 +53,14 @@ def range_addresses(ranges: t.Iterable[Range]) -> netaddr.IPSet:
 
 
 def stores(ipam: Object) -> t.List[str]:
-    """Where whereabouts keeps its allocations: networks with a store in common never get the same address."""
+    """Where whereabouts keeps its allocations: networks that share a store never get the same address."""
     if ipam.get("type") != "whereabouts":
         return []
     return [f"{ipam.get('network_name') or ''} {each.cidr}".strip() for each in read_ranges(ipam)]
 
 
 def pool_names(ipam: Object) -> t.Set[t.Tuple[str, str]]:
-    """Kind and name of the pools that an IPAM of nv-ipam takes addresses from."""
+    """Kind and name of the pools that an IPAM of type nv-ipam takes addresses from."""
     if ipam.get("type") != "nv-ipam":
         return set()
     kind = "CIDRPool" if ipam.get("poolType") == "cidrpool" else "IPPool"
@@ -76,15 +76,15 @@ def planned_pools(network: Object) -> t.Set[t.Tuple[str, str]]:
 
 
 def planned_addresses(network: Object) -> netaddr.IPSet:
-    """What pods on a network of the plan may get."""
+    """The addresses that pods on a planned network may get."""
     parts = [pool_addresses(pool) for pool in pools_of(network) if pool.get("subnet")]
     parts += [each.allowed for each in read_ranges(network.get("ipam") or {})]
-    if not parts:  # the stack makes the pools
+    if not parts:  # the stack creates the pools
         subnets = network.get("subnets") or [network.get("subnet") or {}]
         parts = [bounded_range({**each, "range": each["cidr"]}).allowed for each in subnets if each]
     return union(parts)
 
 
 def pools_of(network: Object) -> t.List[Object]:
-    """The pools of nv-ipam that a network of the plan has."""
+    """The nv-ipam pools of a planned network."""
     return [pool for pool in network.get("pools") or [network.get("pool")] if pool]

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What pods of a cluster get addresses from: pools of nv-ipam, and attachments whose IPAM has its own ranges."""
+"""Where pods of a cluster get addresses from: pools of nv-ipam, and attachments whose IPAM defines its own ranges."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def listed_pools(cluster: Cluster) -> t.List[Object]:
 
 
 def address_sources(cluster: Cluster) -> t.List[AddressSource]:
-    """Everything in the cluster that pods get addresses from."""
+    """All sources of pod addresses in the cluster."""
     networks = known(item for item in listed_networks(cluster) if is_ours(item))
     found = []
     for pool in listed_pools(cluster):
@@ -51,7 +51,7 @@ def address_sources(cluster: Cluster) -> t.List[AddressSource]:
 
 
 def static_addresses(ipam: Object) -> netaddr.IPSet:
-    """What an attachment gives to its pods by name. No pool knows that these are taken."""
+    """Addresses that an attachment assigns to its pods directly. No pool knows that they are taken."""
     entries = query("addresses[].address", ipam) if ipam.get("type") == "static" else None
     return parse_ranges([str(entry).partition("/")[0] for entry in entries or ()], "ipam.addresses")
 

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Releases that break something else of the plan, as a table. docs/releases.md shows it."""
+"""Releases that break another part of the plan, as a table. docs/releases.md shows it."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from .._model.settings import Settings
 
 
 class Pair(t.NamedTuple):
-    """GPU operators, and what in the plan they don't go with."""
+    """Releases of the GPU operator, and the part of the plan that they break."""
 
     gpu_operators: t.Tuple[str, ...]
-    beside: str  # what in the plan, in words
+    beside: str  # that part of the plan, in words
     applies: t.Callable[[Settings], bool]
     level: Level
     what: str
@@ -57,7 +57,7 @@ PAIRS = (
 
 
 def check_pairs(settings: Settings, findings: Findings) -> None:
-    """A finding for each row that the plan's GPU operator is in."""
+    """Add a finding for each row with the plan's GPU operator whose condition the plan meets."""
     release = settings.gpu_operator_version.lstrip("v")
     for pair in PAIRS:
         if release in pair.gpu_operators and pair.applies(settings):

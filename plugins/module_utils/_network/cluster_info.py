@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a cluster has that roles have to know before they change it: versions, nodes, add-ons, network operators."""
+"""What roles need to know of a cluster before they change it: versions, nodes, add-ons, network operators."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ WHEREABOUTS_IMAGES = ("whereabouts", "hardened-whereabouts")
 STARTED = "max(status.containerStatuses[].state.running.startedAt || `[]`)"
 NV_IPAM_IMAGES = ("nvidia-k8s-ipam",)
 
-# What pods trust the API server by, the same in every namespace.
+# The CA by which pods trust the API server, the same in every namespace.
 ROOT_CA = "/api/v1/namespaces/kube-system/configmaps/kube-root-ca.crt"
 MIRROR = "kubernetes.io/config.mirror"
 POLICY = "/apis/mellanox.com/v1alpha1/nicclusterpolicies/nic-cluster-policy"
@@ -34,10 +34,10 @@ NODE_POLICIES = KINDS["NicNodePolicy"]
 
 
 def component_releases(cluster: Cluster) -> t.Dict[str, t.Dict[str, str]]:
-    """By node the releases of its static pods that make it a control plane, from what its kubelet says that it runs."""
+    """Releases of the control plane's static pods by node, as the node's kubelet reports them."""
     found: t.Dict[str, t.Dict[str, str]] = {}
     for pod in cluster.items("/api/v1/namespaces/kube-system/pods", labelSelector="tier=control-plane"):
-        # Only a kubelet makes mirror pods, and only its own.
+        # Only a kubelet creates mirror pods, and only for its own node.
         name = query("metadata.labels.component", pod)
         if name and query(f"metadata.annotations.{quoted(MIRROR)}", pod):
             image = query("spec.containers[0].image", pod) or ""
@@ -60,9 +60,9 @@ def node_view(node: Object, components: t.Mapping[str, t.Mapping[str, str]]) -> 
 
 
 def addon_facts(cluster: Cluster) -> Object:
-    """DaemonSets of Node Feature Discovery and of multus, and the nodes on which a multus is ready.
+    """DaemonSets of Node Feature Discovery and of multus, and the nodes with a ready multus.
 
-    For multus and whereabouts also since when they run on each node: then they wrote their token for their plugin.
+    Also when the pods of multus and whereabouts started on each node: that is when they wrote their CNI plugin's token.
     """
     daemonsets = cluster.items("/apis/apps/v1/daemonsets")
     multus = places(daemonsets, MULTUS_IMAGES)
@@ -86,7 +86,7 @@ def addon_facts(cluster: Cluster) -> Object:
 
 
 def operator_view(deployment: Object) -> Object:
-    """A network operator: where it is, its release, and the name under which helm installed it."""
+    """A network operator: its namespace, its release, and its Helm release name."""
     metadata = deployment["metadata"]
     images = query("spec.template.spec.containers[].image", deployment) or []
     tags = [image.rpartition("/")[2].partition("@")[0].partition(":")[2] for image in images]
@@ -107,34 +107,34 @@ def installations(cluster: Cluster, image: str) -> t.List[Installation]:
 
 
 def in_chart(policy: t.Optional[Object]) -> bool:
-    """Whether an upgrade of the chart would delete the policy: the chart owns it, and no annotation keeps it."""
+    """Whether a chart upgrade would delete the policy: the chart owns it, and no annotation keeps it."""
     managed_by = query(f"metadata.labels.{quoted('app.kubernetes.io/managed-by')}", policy)
     resource_policy = query(f"metadata.annotations.{quoted('helm.sh/resource-policy')}", policy)
     return bool(managed_by == "Helm" and resource_policy != "keep")
 
 
 def policy_ipam(policy: t.Optional[Object]) -> str:
-    """The IPAM of the existing networks. Without nv-ipam it is whereabouts, of the policy or beside it."""
+    """The IPAM of the existing networks: nv-ipam if the policy has it, else whereabouts, of the policy or separate."""
     if policy is None:
         return ""
     return "nv-ipam" if query("spec.nvIpam", policy) else "whereabouts"
 
 
 def device_plugin(policy: t.Optional[Object], node_policies: t.Sequence[Object]) -> str:
-    """Which of our policies has the RDMA device plugin: cluster or node; empty: none."""
+    """Which of our policies configures the RDMA device plugin: cluster or node; empty: none."""
     if is_ours(policy) and query("spec.rdmaSharedDevicePlugin", policy):
         return "cluster"
     return "node" if any(query("spec.rdmaSharedDevicePlugin", each) for each in node_policies) else ""
 
 
 def is_own(cluster: Cluster, workload: Object, policy: t.Optional[Object]) -> bool:
-    """Whether a workload is there because of this collection: by its helm release, or by its policy."""
+    """Whether a workload comes from this collection: it made the Helm release or the policy."""
     of_policy = "NicClusterPolicy" in (query("metadata.ownerReferences[].kind", workload) or ())
     return is_ours(policy) if of_policy else release_is_ours(cluster, workload)
 
 
 def whereabouts_networks(cluster: Cluster) -> t.List[str]:
-    """The NetworkAttachmentDefinitions of others whose pods get addresses from whereabouts."""
+    """NetworkAttachmentDefinitions of others whose pods get addresses from whereabouts."""
     ours = known(network for network in listed_networks(cluster) if is_ours(network))
     return [
         "/".join(name_of(nad))

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What upstream publishes for the releases of the table, by SHA-256. A release is left out until it was read."""
+"""SHA-256 digests of what upstream publishes for the releases of the table. A release is missing until it was read."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import typing as t
 
 from .._model.stacks import STACKS
 
-# By release of Calico, operator-crds.yaml and tigera-operator.yaml: the files of manifests/ at the tag of that release.
+# By Calico release, operator-crds.yaml and tigera-operator.yaml: the files in manifests/ at that release's tag.
 _CALICO = {
     "3.31.0": (
         "2b2342a6d49e1ec7c43aaa2849e02254a208bdb2dafb4f117b1c6f833dae2234",
@@ -55,19 +55,19 @@ _CALICO = {
         "4e372754e4e1c3a61cf7c0ceb9bc9fff2f78aa6575dcadcb5ea4e716bb00dffa",
     ),
 }
-# Packed charts, as `helm pull` saves them and as the index of their repository has it; by name and release without v.
+# Packed charts, as `helm pull` saves them and as their repository's index lists them; by name and release without v.
 _CHARTS = {
     "gpu-operator-26.3.3": "59abb5852a24b3ae0ef757bfea3051f419acbf559ee5efd72f0672d28af56a68",
     "ipu-operator-1.1.0": "91be441e368416717a088cad7a62043dc4243d7619e8bf8145d0f67522b2e397",
     "ipu-operator-1.2.0": "266bd9e337185f3b4e46b7a455d1488f0514081c4da2ce8463407389eb8d6d97",
     **{f"{row.release}-{release}": sha256 for row in STACKS.values() for release, sha256 in row.charts.items()},
 }
-# Archives of Helm, by their file name, as in the .sha256sum beside them.
+# Archives of Helm by file name, as in the .sha256sum next to them.
 _HELM = {
     "helm-v3.22.0-linux-amd64.tar.gz": "1e4ab49e429626cf6c6958d914248b78c9730803c2751b87627e171dc800e7bb",
     "helm-v3.22.0-linux-arm64.tar.gz": "f14e804dfee240f55525b667488fe9adca349e63e00c9af634c0beb1421ac310",
 }
-# Archives of cri-dockerd, by their file name. Its publisher names none: these are kubespray's, which installs them too.
+# Archives of cri-dockerd by file name. Its publisher gives no digests: these are kubespray's, which installs it too.
 _CRI_DOCKERD = {
     "cri-dockerd-0.3.26.amd64.tgz": "87f31c964d974cdce9c883c79b69e355c3c323e51d3a7d36cda140e6df7b8d5a",
     "cri-dockerd-0.3.26.arm64.tgz": "d33e46e0d7ce28b22fdf7fa6327961cf0220ec3814fd7cc482f8cb77e7fd986a",
@@ -75,14 +75,14 @@ _CRI_DOCKERD = {
     "cri-dockerd-0.3.25.arm64.tgz": "7eda6e815ed80ddf28095587038a8c48cb9af2060f7b45f9d8e68603c42caa67",
 }
 CRI_DOCKERD_KNOWN = ("0.3.26", "0.3.25")
-# The publishers' own repositories, where the roles take charts from by default.
+# The publishers' own repositories, the roles' default sources of charts.
 PUBLISHERS = (
     "https://helm-charts.graphcore.ai",
     "https://helm.ngc.nvidia.com/nvidia",
     *(stack.repository for stack in STACKS.values() if stack.repository),
     "oci://ghcr.io/k8snetworkplumbingwg",
 )
-# What helm_release and the roles kubernetes and helm ask for: a chart, calico-RELEASE/FILE, an archive of a program.
+# The names that helm_release and the roles kubernetes and helm look up: a chart, calico-RELEASE/FILE, or an archive.
 DIGESTS: t.Dict[str, str] = {
     **_CHARTS,
     **_HELM,
@@ -93,15 +93,15 @@ DIGESTS: t.Dict[str, str] = {
 
 
 def chart_key(chart: str, version: str) -> str:
-    """The name of a chart's release in the table, and in the variables of a site."""
+    """The name of a chart's release in the table and in a site's variables."""
     return f"{chart}-{version.lstrip('v')}"
 
 
 def known_digest(name: str) -> str:
-    """The SHA-256 of what upstream publishes under this name; empty where it is not in the table."""
+    """The SHA-256 of what upstream publishes under this name; empty if the table lacks it."""
     return DIGESTS.get(name, "")
 
 
 def chart_digest(chart: str, version: str) -> str:
-    """The SHA-256 of a chart's release; empty where it is not in the table."""
+    """The SHA-256 of a chart's release; empty if the table lacks it."""
     return known_digest(chart_key(chart, version))

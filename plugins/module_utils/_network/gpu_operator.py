@@ -15,12 +15,12 @@ from .removal import RUNNING, name_of
 IMAGE = "gpu-operator"
 RESOURCES = "nvidia.com/"
 DRIVERS = ("nvidia.com/v1alpha1", "NVIDIADriver")
-# Labels that the operator itself sets. Those of GPU Feature Discovery go with it.
+# Labels that the operator itself sets. Those of GPU Feature Discovery are removed with it.
 LABELS = ("nvidia.com/gpu.deploy.", "nvidia.com/gpu.present")
 
 
 def uses_gpus(pod: Object) -> bool:
-    """Whether a container of a pod asks for a GPU, or for a part of one."""
+    """Whether a container of a pod requests a GPU or a part of one."""
     limits = query("spec.[initContainers, containers][][].resources.limits", pod) or []
     return any(name.startswith(RESOURCES) for each in limits for name in each)
 
@@ -38,7 +38,7 @@ def read_gpu_operator(cluster: Cluster) -> GpuFacts:
     operators = installations(cluster, IMAGE)
     homes = {operator["namespace"] for operator in operators}
     running = cluster.items("/api/v1/pods", fieldSelector=RUNNING)
-    # The operator's own validators ask for GPUs as well.
+    # The operator's own validators request GPUs as well.
     pods = [pod for pod in running if uses_gpus(pod) and pod["metadata"]["namespace"] not in homes]
     resource = cluster.resource(*DRIVERS)
     return {

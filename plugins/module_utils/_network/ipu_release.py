@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The release of the IPU operator that is wanted beside the installed ones, for the plan and for its role. Pure."""
+"""Compares the wanted IPU operator release with installed ones, for the plan and for its role. Pure."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def place(operator: Operator) -> str:
 
 
 def is_before_1_2(release: str) -> bool:
-    """Whether jobs of the chart make the certificate, and the chart does not hold the definition."""
+    """Whether jobs of the chart create the certificate, and the chart lacks the definition."""
     return tuple(int(part) for part in release.lstrip("v").split(".")[:2]) < (1, 2)
 
 
@@ -39,7 +39,7 @@ def of_release(operators: t.Sequence[Found], namespace: str, release: str) -> t.
 
 
 def second_operator(operators: t.Sequence[Operator], namespace: str, release: str) -> t.Optional[Refusal]:
-    """Another operator than this release, and the way to go on with it."""
+    """Refuse if an operator other than this release is installed, and say how to go on with it."""
     ours = of_release(operators, namespace, release)
     others = [each for each in operators if each not in ours]
     if not others:
@@ -68,7 +68,7 @@ def downgrade(operators: t.Sequence[Operator], namespace: str, release: str, ver
 
 
 def missing_definition(version: str, crd_url: str, definition: bool) -> t.Optional[Refusal]:
-    """The chart of 1.1.0 does not bring it. An existing one stays as it is."""
+    """Refuse if the definition is missing: the chart of 1.1.0 lacks it. An existing definition stays."""
     if not is_before_1_2(version) or crd_url or definition:
         return None
     return Refusal(

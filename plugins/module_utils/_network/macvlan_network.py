@@ -25,7 +25,7 @@ NOT_OWNED = (
 
 
 class Edited(t.NamedTuple):
-    """A NAD that is not what its network says. The operator leaves it so: its own note says that it is done."""
+    """A NAD that differs from its network. The operator leaves it so: by its own annotation, the NAD is done."""
 
     nad: Object
     owned: bool  # by a network of ours
@@ -52,7 +52,7 @@ class Networks:
         return readable_spec(query("spec", self.current(network)), profile_of(network).kind)
 
     def apply(self, network: Attachment) -> None:
-        """Apply strictly. In check mode the server tries it in a dry run, if it knows the kind already."""
+        """Apply strictly. In check mode the server does a dry run, if it knows the kind already."""
         wanted = self.object_of(network)
         if self.cluster.path_of(wanted) is not None:
             self.cluster.apply(wanted, self.dry_run)
@@ -60,7 +60,7 @@ class Networks:
             raise unknown_kind(wanted)
 
     def check_namespaces(self, networks: t.Sequence[Attachment]) -> None:
-        """A network in a namespace that does not exist never becomes ready: say so before anything is changed."""
+        """Refuse a missing namespace before anything is changed: a network in it would never become ready."""
         for namespace in sorted({network["namespace"] for network in networks}):
             if not self.dry_run and self.cluster.get(f"/api/v1/namespaces/{namespace}") is None:
                 raise FabricError(
@@ -72,7 +72,7 @@ class Networks:
                 )
 
     def unready(self, network: Attachment) -> t.List[str]:
-        """Why the network is not usable yet. `ready` proves nothing: the operator says it of broken IPAM as well."""
+        """Why the network is not usable yet. `ready` proves nothing: the operator also sets it with a broken IPAM."""
         faults = nad_faults(self.read_nad(network), network)
         status = query("status", self.current(network)) or {}
         if faults and status.get("reason"):
@@ -80,7 +80,7 @@ class Networks:
         return faults
 
     def edited(self, network: Attachment) -> t.Optional[Edited]:
-        """The NAD, if it is there and differs."""
+        """The NAD, if it exists and differs."""
         nad, current = self.read_nad(network), self.current(network)
         if nad is None or current is None:
             return None
@@ -91,11 +91,11 @@ class Networks:
         return Edited(nad, owned, before, after) if before != after else None
 
     def recreate(self, network: Attachment, nad: Object) -> None:
-        """Delete a NAD, which the operator creates again in a second or three."""
+        """Delete a NAD, which the operator recreates within two or three seconds."""
         self.cluster.delete(t.cast(str, self.cluster.path_of(nad_reference(network))), nad)
 
     def lingering(self, network: Attachment) -> t.List[str]:
-        """What is left of a deleted network. A NAD of another owner under the same name may stay."""
+        """What remains of a deleted network. A NAD with the same name but another owner may stay."""
         left: t.List[str] = []
         if self.current(network) is not None:
             left.append(f"{label(network)} still exists")
@@ -110,7 +110,7 @@ def label(network: Attachment) -> str:
 
 
 def key_of(network: Attachment) -> str:
-    """By what a diff names a network: a macvlan by its name alone."""
+    """How a diff names a network: a macvlan by its name only."""
     return network["name"] if profile_of(network).type == "macvlan" else label(network)
 
 

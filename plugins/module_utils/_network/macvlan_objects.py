@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Networks of the network operator and their namespaces as objects. Pure."""
+"""Networks of the network operator and their namespaces as Kubernetes objects. Pure."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from .._model.plan import PlannedNetwork
 from .._model.profiles import BY_KIND, PROFILES, profile_of
 from .._model.stacks import STACKS
 
-OWNER = "sriovnetwork.openshift.io/owner-ref"  # annotation of a NAD that is in another namespace than its owner
+OWNER = "sriovnetwork.openshift.io/owner-ref"  # annotation of a NAD whose owner is in another namespace
 Known = t.Tuple[str, str]  # kind and name of a network
 
 
 def network_object(network: Attachment, namespace: str = STACKS["network_operator"].namespace) -> Object:
-    """The object that makes a network: every field is set, so that none keeps an old value.
+    """The object that creates a network. It sets every field, so that none keeps an old value.
 
-    namespace: of the operator, where the SR-IOV operator has its networks.
+    namespace: the operator's, which the SR-IOV operator's networks have to be in.
     """
     profile = profile_of(network)
     spec: Object = {"networkNamespace": network["namespace"]}
@@ -48,10 +48,10 @@ def known(networks: t.Iterable[Object]) -> t.Set[Known]:
 
 
 def owners(attachment: Object) -> t.Set[Known]:
-    """The networks that an attachment was made for."""
+    """The networks that an attachment was created for."""
     references = query("metadata.ownerReferences[].[kind, name]", attachment) or ()
     found = {(kind, name) for kind, name in references if kind in BY_KIND}
-    # Kind.group/namespace/name. The SR-IOV operator does not always know the kind: then it writes unknown.
+    # Kind.group/namespace/name. The SR-IOV operator writes unknown if it does not know the kind.
     kind, _slash, place = (query(f"metadata.annotations.{quoted(OWNER)}", attachment) or "").partition("/")
     name, short = place.rpartition("/")[2], kind.partition(".")[0]
     kinds = [row.kind for row in PROFILES if row.namespaced and short in (row.kind, "unknown")]
@@ -59,9 +59,9 @@ def owners(attachment: Object) -> t.Set[Known]:
 
 
 def readable_spec(spec: t.Optional[Object], kind: str = "MacvlanNetwork") -> t.Optional[Object]:
-    """A spec with its IPAM as data: two texts that say the same compare as the same.
+    """A spec with its IPAM as data, so that texts with the same meaning compare as equal.
 
-    The API has its own defaults for further options of VFs: they are left out.
+    Further VF options, which the API fills with defaults, are left out.
     """
     if spec is None:
         return None
@@ -77,7 +77,7 @@ def readable_spec(spec: t.Optional[Object], kind: str = "MacvlanNetwork") -> t.O
 def namespaces(
     networks: t.Sequence[PlannedNetwork], known: t.Sequence[str], labels: t.Mapping[str, str]
 ) -> t.List[Object]:
-    """The namespaces of networks, except those that every cluster has, and those in `known`."""
+    """The namespaces of networks, except those of every cluster and those in `known`."""
     names = dict.fromkeys(network.get("namespace") or "default" for network in networks)
     return [
         {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, **({"labels": labels} if labels else {})}}

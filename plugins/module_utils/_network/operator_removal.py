@@ -1,7 +1,9 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What this collection has the network operator serve, removed in an order in which nothing loses the controller that
-cleans it up. What others made stays, and with it the operator that serves it."""
+"""Removes this collection's objects that the network operator serves, each before the controller that cleans it up.
+
+Objects of others stay, and with them the operator that serves them.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,7 @@ def owned_by(obj: Object, kinds: t.Sequence[str]) -> bool:
 
 
 def selects(workload: Object, pod: Object) -> bool:
-    """Whether a pod is one of the workload's."""
+    """Whether a pod belongs to the workload."""
     wanted = query("spec.selector.matchLabels", workload) or {}
     labels = query("metadata.labels", pod) or {}
     same_place = workload["metadata"]["namespace"] == pod["metadata"]["namespace"]
@@ -57,15 +59,15 @@ def draws_from(nad: Object, pools: t.Set[Pool]) -> bool:
 
 
 class Served(t.NamedTuple):
-    """What there is of ours, in the order of its removal, and what others have."""
+    """This collection's objects, in the order of their removal, and what others have."""
 
     users: t.List[Object]
     networks: t.List[Object]
     pools: t.List[Object]
-    policies: t.List[Object]  # none while others need the operator
+    policies: t.List[Object]  # empty while others need the operator
     other_users: t.List[str]  # pods on networks of others
     attachments: t.List[str]  # NADs of others
-    needed_by: t.List[str]  # what others have that works by the operator or by its multus
+    needed_by: t.List[str]  # objects of others that depend on the operator or on its multus
 
 
 class NetworkRemoval(Removal):
@@ -76,13 +78,13 @@ class NetworkRemoval(Removal):
         return [nad for nad in self.listed(*NAD) if made_for(nad, networks)]
 
     def other_multus(self) -> bool:
-        """Whether there is a multus that is not the operator's."""
+        """Whether there is a multus other than the operator's."""
         found = self.cluster.items("/apis/apps/v1/daemonsets")
         return any(set(image_names(w)) & set(MULTUS_IMAGES) and not owned_by(w, POLICIES) for w in found)
 
     @staticmethod
     def served(objects: t.Sequence[Object]) -> t.List[Object]:
-        """Without those of another SR-IOV operator: ours reads those of its own namespace."""
+        """Leave out objects of another SR-IOV operator: ours reads only those in its own namespace."""
         home = STACKS["network_operator"].namespace
         return [obj for obj in objects if obj["metadata"].get("namespace", home) == home]
 
@@ -113,12 +115,12 @@ class NetworkRemoval(Removal):
         )
 
     def workloads(self) -> t.List[Object]:
-        """What runs because of the policy."""
+        """Workloads that the policy created."""
         found = [w for kind in ("daemonsets", "deployments") for w in self.cluster.items(f"/apis/apps/v1/{kind}")]
         return [workload for workload in found if owned_by(workload, POLICIES)]
 
     def remove_all(self, found: Served) -> None:
-        """Pods, networks, pools, policy: each is gone before the next is deleted."""
+        """Remove pods, networks, pools and policy: each is gone before the next is deleted."""
         workloads = self.workloads() if found.policies else []
         finalizers = "Check the finalizers of what is left with kubectl get -o yaml."
         collector = f"Check that the cluster's garbage collector works. {finalizers}"
@@ -144,7 +146,7 @@ class NetworkRemoval(Removal):
 
 
 def remove_networks(module: AnsibleModule) -> t.Dict[str, t.Any]:
-    """With state=absent."""
+    """Body of the module for state=absent."""
     removal = NetworkRemoval(connect(module), module.params["timeout"])
     found = removal.find()
     if not module.params["force"]:

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""From one release of the network operator to another: the vendor's steps, and what is refused."""
+"""Upgrades of the network operator from release to release: the vendor's steps, and what is refused."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ CHECK = "network-operator-upgrade"
 
 
 def upgrade_steps(installed: str, wanted: str) -> t.Tuple[str, t.List[str]]:
-    """The kind of change from one release to another, and the releases to install one after the other.
+    """The kind of change from one release to another, and the releases to install, one after the other.
 
-    The vendor supports upgrades within a line and to the next line, so each line between the two is a step of its own.
+    The vendor supports upgrades within a line and to the next line, so each line in between is a separate step.
     """
     old, new = parse(installed), parse(wanted)
     if not installed:
@@ -29,7 +29,7 @@ def upgrade_steps(installed: str, wanted: str) -> t.Tuple[str, t.List[str]]:
 
 
 def upgrade_refusal(installed: str, wanted: str) -> t.Optional[Refusal]:
-    """Why one does not follow the other; leaving out lines may be allowed, a downgrade may not."""
+    """Why the change is refused; skipping lines may be allowed, a downgrade may not."""
     change, steps = upgrade_steps(installed, wanted)
     if change == "skip":
         first, rest = steps[0], ", then ".join(steps[1:])

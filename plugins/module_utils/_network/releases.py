@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which releases work together, as tables, and the choice among them."""
+"""Which releases work together, as tables, and how a plan chooses among them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .broken_pairs import check_pairs
 Version = t.Tuple[int, ...]
 
 CNIS = ("calico", "flannel", "none")
-# Releases of Calico, and the release of the operator in the manifest of each.
+# Releases of Calico, and the operator release in each one's manifest.
 CALICOS = {
     "3.31.0": "1.40.0",
     "3.31.1": "1.40.1",
@@ -30,23 +30,23 @@ CALICOS = {
     "3.32.1": "1.42.3",
     "3.32.2": "1.42.6",
 }
-# The newest Kubernetes that its makers test each line of Calico with. Newer ones may work.
+# The newest Kubernetes that Calico's makers test each line with. Newer ones may work.
 # https://docs.tigera.io/calico/latest/getting-started/kubernetes/requirements
 CALICO_KUBERNETES: t.Dict[Version, Version] = {(3, 31): (1, 35), (3, 32): (1, 36), (3, 33): (1, 37)}
 
 
 class CalicoImages(t.NamedTuple):
-    """What Calico's operator runs on Linux for the Installation of the role kubernetes, in quay.io/calico."""
+    """Images that Calico's operator runs on Linux for the role kubernetes' Installation, in quay.io/calico."""
 
     names: t.Tuple[str, ...]
-    elsewhere: t.Tuple[str, ...] = ()  # of these, what not every host runs
+    elsewhere: t.Tuple[str, ...] = ()  # those that do not run on every host
 
     @property
     def on_hosts(self) -> t.List[str]:
         return [name for name in self.names if name not in self.elsewhere]
 
 
-# By the first line with each set. From 3.33 on, calico/calico is most of them, and the plain CNI plugins have an image.
+# By the first line with each set. Since 3.33, calico/calico replaces most of them; standard CNI plugins have an image.
 _CALICO_IMAGES: t.Dict[Version, CalicoImages] = {
     (3, 31): CalicoImages(
         ("node", "cni", "typha", "kube-controllers", "pod2daemon-flexvol", "csi", "node-driver-registrar"),
@@ -54,15 +54,15 @@ _CALICO_IMAGES: t.Dict[Version, CalicoImages] = {
     ),
     (3, 33): CalicoImages(("node", "calico", "third-party-cni-plugins")),
 }
-# flannel's release, and that of its CNI plugin, as in the defaults of the role kubernetes.
-# Documentation/kube-flannel.yml at the release's tag has both.
+# The releases of flannel and of its CNI plugin, as in the defaults of the role kubernetes.
+# Documentation/kube-flannel.yml at the release's tag contains both.
 FLANNEL = ("v0.28.10", "v1.9.1-flannel3")
 IPU_OPERATORS = ("1.1.0", "1.2.0")
-# Network operators without whereabouts go with one that is installed on its own.
+# Installed separately with network operators that do not bring whereabouts.
 WHEREABOUTS = "0.9.4"
-# From 25.10 on the licence of vGPU is a Secret.
+# Since 25.10, the vGPU licence is in a Secret.
 GPU_OPERATORS = ("25.10.0", "25.10.1", "26.3.0", "26.3.1", "26.3.2", "26.3.3", "26.7.0")
-# The vendor's range of Kubernetes on most distributions, as its page had it at the end of each line.
+# The vendor's range of Kubernetes on most distributions, as its page showed it at the end of each line.
 # https://docs.nvidia.com/datacenter/cloud-native/gpu-operator/latest/platform-support.html
 GPU_KUBERNETES: t.Dict[Version, t.Tuple[Version, Version]] = {
     (25, 10): ((1, 30), (1, 35)),
@@ -72,10 +72,10 @@ GPU_KUBERNETES: t.Dict[Version, t.Tuple[Version, Version]] = {
 
 
 class NotKnown(t.NamedTuple):
-    """A release that has come out and can't be installed by this collection yet."""
+    """A published release that this collection can't install yet."""
 
-    lacks: str  # what was not to be read anywhere
-    source: str  # that it has come out
+    lacks: str  # what is not published anywhere
+    source: str  # where the release is announced
 
 
 _MANIFESTS, _CALICO_TAG = "digests of its manifests", "https://github.com/projectcalico/calico/releases/tag/v"
@@ -104,16 +104,16 @@ NOT_KNOWN: t.Dict[str, t.Dict[str, NotKnown]] = {
         )
     },
 }
-# The pause image that kubeadm of each minor release names; for others kubeadm itself is asked.
+# The pause image that kubeadm of each minor release uses; for others, kubeadm itself is asked.
 PAUSE = {31: "3.10", 32: "3.10", 33: "3.10", 34: "3.10.1", 35: "3.10.1", 36: "3.10.2", 37: "3.10.2"}
 # The role kubernetes writes kubeadm v1beta4 (1.31 and later); newer minor releases are not tested yet.
 KUBERNETES = ((1, 31), (1, 37))
 
 
 class NetworkOperator(t.NamedTuple):
-    """A line of releases: the newest one, the vendor's range of Kubernetes, and where images had their own versions.
+    """A line of releases: the newest one, the vendor's range of Kubernetes, and images that have their own versions.
 
-    kernel_before: the first kernel on which its device plugin offers no RoCE NIC; () where there is none.
+    kernel_before: the first kernel on which its device plugin offers no RoCE NIC; () if there is none.
     """
 
     newest: str
@@ -123,7 +123,7 @@ class NetworkOperator(t.NamedTuple):
 
 
 def _own_images(rdma: str, plugins: str, multus: str, whereabouts: str, nv_ipam: str = "") -> t.Dict[str, str]:
-    """Before 25.7 each component had its own version, in its own registry."""
+    """Images before 25.7, when each component had its own version, in its own registry."""
     cloud = "nvcr.io/nvidia/cloud-native" if rdma == "v1.3.2" else "ghcr.io/mellanox"
     images = {
         "rdmaSharedDevicePlugin": f"{cloud}/k8s-rdma-shared-dev-plugin:{rdma}",
@@ -145,13 +145,13 @@ _SHARED = {
     "ipoib": "nvcr.io/nvidia/mellanox/ipoib-cni",
     "sriovDevicePlugin": "nvcr.io/nvidia/mellanox/sriov-network-device-plugin",
 }
-# From here on all images of a release are in one registry. Before, networks are macvlan alone here.
+# Since this release, all images are in one registry. With earlier ones, the collection supports only macvlan.
 OTHER_TYPES = (25, 7)
-# Device plugins before 1.5.2 demand a device file issm*, which Linux makes for InfiniBand alone from this release on.
+# Device plugins before 1.5.2 need a device file issm*, which Linux creates only for InfiniBand since this release.
 NO_ISSM = (6, 11)
 _24_1_PLUGIN = "sha-fe7f371c7e1b8315bf900f71cd25cfc1251dc775"
 
-# From the vendor's platform support pages and the release.yaml of each tag.
+# From the vendor's platform support pages and from release.yaml at each tag.
 NETWORK_OPERATORS: t.Dict[Version, NetworkOperator] = {
     (1, 3): NetworkOperator(
         "1.3.0", ((1, 17), (1, 24)), _own_images("v1.3.2", "v0.8.7-amd64", "v3.8", "v0.5.2-amd64"), NO_ISSM
@@ -195,7 +195,7 @@ NETWORK_OPERATORS: t.Dict[Version, NetworkOperator] = {
     (26, 4): NetworkOperator("26.4.2", ((1, 31), (1, 35)), _SHARED),
     (26, 7): NetworkOperator("26.7.1", ((1, 32), (1, 37)), _SHARED),
 }
-# Lines with more than one release. One that is in no table is treated as its line, with a warning.
+# Lines with several releases. A release missing from the table is treated as its line, with a warning.
 _PATCHES: t.Dict[Version, t.Tuple[str, ...]] = {
     (24, 1): ("24.1.0", "24.1.1"),
     (24, 4): ("24.4.0", "24.4.1"),
@@ -205,7 +205,7 @@ _PATCHES: t.Dict[Version, t.Tuple[str, ...]] = {
     (26, 4): ("26.4.0", "26.4.1", "26.4.2"),
     (26, 7): ("26.7.0", "26.7.1"),
 }
-# The release that brought each feature, and the first one without it.
+# The release that introduced each feature, and the first one without it.
 _FEATURES: t.Dict[str, t.Tuple[Version, Version]] = {
     "deploy_cr": ((1, 3), (24, 10)),
     "policy_updates": ((23, 4), ()),
@@ -227,7 +227,7 @@ _FEATURES: t.Dict[str, t.Tuple[Version, Version]] = {
 
 
 def parse(version: str) -> Version:
-    """1.35.4 -> (1, 35, 4); a leading v and what follows the numbers do not count; () if there are no three numbers."""
+    """1.35.4 -> (1, 35, 4), without a leading v and anything after the numbers; () unless there are three numbers."""
     match = re.match(r"v?(\d+)\.(\d+)\.(\d+)(?:[-+].*)?$", version.strip())
     return tuple(int(number) for number in match.groups()) if match else ()
 
@@ -237,18 +237,18 @@ def show(version: Version) -> str:
 
 
 def features(line: Version) -> t.Dict[str, bool]:
-    """What a release of this line can do."""
+    """The features of a release line."""
     return {name: first <= line and (not last or line < last) for name, (first, last) in _FEATURES.items()}
 
 
 def kernel_before(version: str) -> Version:
-    """The first kernel on which the device plugin of a network operator offers no RoCE NIC; () where there is none."""
+    """The first kernel on which a network operator's device plugin offers no RoCE NIC; () if there is none."""
     operator = NETWORK_OPERATORS.get(parse(version)[:2])
     return operator.kernel_before if operator else ()
 
 
 def components(version: str, ipam: str, types: t.Collection[str] = ()) -> t.Dict[str, Image]:
-    """The images of a NicClusterPolicy, in its own words; types: those of the networks."""
+    """The images of a NicClusterPolicy, in its format; types: those of the networks."""
     line = parse(version)[:2]
     own = ipam == "whereabouts" and features(line)["whereabouts"]
     unused = {"ipamPlugin": not own, "nvIpam": ipam != "nv-ipam"}
@@ -263,7 +263,7 @@ def components(version: str, ipam: str, types: t.Collection[str] = ()) -> t.Dict
 
 
 def pod_network(cni: str, calico: str) -> t.Tuple[str, t.List[str]]:
-    """The tag of a pod network, and its images: those of the nodes, and what manages them."""
+    """The tag of a pod network, and its images: those on nodes, and those of its operator."""
     if cni == "flannel":
         images = zip(("flannel", "flannel-cni-plugin"), FLANNEL)
         return FLANNEL[0], [f"ghcr.io/flannel-io/{image}:{tag}" for image, tag in images]
@@ -275,18 +275,18 @@ def pod_network(cni: str, calico: str) -> t.Tuple[str, t.List[str]]:
 
 
 def calico_parts(version: str) -> CalicoImages:
-    """The images of a release of Calico, which need not be in the table."""
+    """The images of a Calico release, which may be missing from the table."""
     line = parse(version)[:2]
     return _CALICO_IMAGES[max((first for first in _CALICO_IMAGES if first <= line), default=min(_CALICO_IMAGES))]
 
 
 def calico_images(tag: str) -> t.List[str]:
-    """What Calico's operator runs."""
+    """The images that Calico's operator runs."""
     return [f"quay.io/calico/{name}:{tag}" for name in calico_parts(tag).names]
 
 
 def operators_for(minor: Version, ipam: str) -> t.List[str]:
-    """The releases whose vendor supports this Kubernetes and that have this IPAM, newest first."""
+    """The releases with this IPAM whose vendor supports this Kubernetes, newest first."""
     fit = [
         line
         for line, operator in NETWORK_OPERATORS.items()
@@ -296,14 +296,14 @@ def operators_for(minor: Version, ipam: str) -> t.List[str]:
 
 
 def _supports_ipam(line: Version, ipam: str) -> bool:
-    """Whether a release works with an IPAM: its own, or whereabouts installed beside it."""
+    """Whether a release works with an IPAM: its own, or whereabouts installed separately."""
     return ipam in ("auto", "whereabouts") or (ipam == "nv-ipam" and features(line)["nv_ipam_exclusions"])
 
 
 def choose_releases(settings: Settings, findings: Findings, offered: t.Sequence[str] = ()) -> Releases:
-    """The releases of a plan. Each finding about what can't work together names the nearest that can.
+    """The releases of a plan. A finding about releases that don't work together names the nearest that do.
 
-    offered: releases of Kubernetes that the site's packages have, as far as they had to say.
+    offered: Kubernetes releases in the site's package repositories, as far as they were reported.
     """
     kubernetes = _check_kubernetes(settings, offered, findings)
     releases: Releases = {
@@ -358,12 +358,12 @@ def choose_releases(settings: Settings, findings: Findings, offered: t.Sequence[
 
 
 def newest_of(offered: t.Iterable[str], low: Version, high: Version) -> str:
-    """The newest of these releases that is of a minor release in this range; empty: none is."""
+    """The newest of these releases whose minor release is in the range; empty: none is."""
     return max((release for release in offered if low <= parse(release)[:2] <= high), key=parse, default="")
 
 
 def such_as(minor: Version, offered: t.Iterable[str]) -> str:
-    """An example of a release of Kubernetes that the site's packages have. A mirror need not have any other."""
+    """An example of a Kubernetes release that the site's repositories have: a mirror may have no other."""
     example = newest_of(offered, minor, minor)
     return f", such as {example}" if example else ""
 
@@ -492,7 +492,7 @@ def _check_known(what: str, check: str, version: str, known: t.Sequence[str], fi
 
 
 def _not_known(what: str, version: str) -> str:
-    """Why a release that has come out is not in the table."""
+    """Why a published release is missing from the table."""
     found = NOT_KNOWN.get(what, {}).get(version.lstrip("v"))
     return f". {version.lstrip('v')} has come out, but this collection does not know {found.lacks}" if found else ""
 
@@ -536,7 +536,7 @@ def _check_range(
     fit = operators_for(kubernetes, settings.ipam) or operators_for(kubernetes, "auto")
     steps = [f"set fabric_network_operator_version to {release}" for release in fit[:1]]
     if not settings.manage_kubernetes:
-        if kubernetes < low:  # a cluster has no way back
+        if kubernetes < low:  # a cluster can't be downgraded
             steps.append(f"take the cluster to Kubernetes {show(nearest)} with what manages it")
     elif KUBERNETES[0] <= nearest <= KUBERNETES[1]:
         steps.append(f"set fabric_kubernetes_version to a release of {show(nearest)}{such_as(nearest, offered)}")

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Objects that go together with what depends on them."""
+"""Deletes objects together with what depends on them."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ def name_of(obj: Object) -> Name:
 
 
 def staying(pods: t.Sequence[Object]) -> t.List[Object]:
-    """Without those that are being deleted: they end by themselves, and are only waited for."""
+    """Without pods that are already being deleted: they end by themselves, and are only waited for."""
     return [pod for pod in pods if not pod["metadata"].get("deletionTimestamp")]
 
 
 def divide(objects: t.Sequence[Object]) -> t.Tuple[t.List[Object], t.List[Object]]:
-    """Those that this collection made, and those of others."""
+    """Objects that this collection made, and those of others."""
     return [obj for obj in objects if is_ours(obj)], [obj for obj in objects if not is_ours(obj)]
 
 
 def listed_networks(cluster: Cluster) -> t.List[Object]:
-    """The networks of both operators, of every type."""
+    """Networks of both operators, of all types."""
     return [
         {**item, "apiVersion": profile.api, "kind": kind}
         for kind, profile in BY_KIND.items()
@@ -48,7 +48,7 @@ class Removal:
         self.cluster, self.timeout = cluster, timeout
 
     def listed(self, api_version: str, *kinds: str) -> t.List[Object]:
-        """The objects of some kinds, in all namespaces; none of a kind that the cluster does not know."""
+        """Objects of some kinds in all namespaces; empty for a kind that the cluster does not know."""
         found = []
         for kind in kinds:
             resource = self.cluster.resource(api_version, kind)

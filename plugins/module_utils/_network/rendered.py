@@ -1,8 +1,8 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the network operator has rendered from its policy, and somebody has edited since.
+"""What the network operator rendered from its policy and somebody has edited since.
 
-The operator notes on each object what it was rendered from, and never looks at one again that has the same note.
+The operator annotates each object with what it was rendered from, and skips it while the annotation matches.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from .cluster_info import NODE_POLICIES, POLICY
 
 REVISION = "nvidia.network-operator.revision"
 NOTE = f"metadata.annotations.{quoted(REVISION)}"
-# Where a component is in the policy, and the workloads that run it, by their path below a namespace.
+# The place of each component in the policy, and the workloads that run it, by their path below a namespace.
 WORKLOADS = {
     "secondaryNetwork.multus": ("daemonsets/kube-multus-ds",),
     "secondaryNetwork.cniPlugins": ("daemonsets/cni-plugins-ds",),
@@ -32,12 +32,12 @@ PLUGIN_CONFIG, PLUGIN = "rdma-devices", "rdma-shared-dp"
 
 
 class Rendered(t.NamedTuple):
-    """An object of the operator, the part of it that the policy decides, and where that is in the object."""
+    """An object of the operator, and the part of it that the policy decides."""
 
     path: str
     kind: str
-    part: str  # as JMESPath
-    field: str  # the same in managedFields
+    part: str  # JMESPath of that part
+    field: str  # its name in managedFields
     wanted: t.Any
 
     def value(self, obj: t.Optional[Object]) -> t.Any:
@@ -50,15 +50,15 @@ def image_of(component: Object) -> str:
 
 
 def rendered_objects(spec: Object, namespace: str, suffix: str = "") -> t.List[Rendered]:
-    """What a policy says of the objects of its components, whose names end with that of a NicNodePolicy.
+    """What a policy decides in the objects of its components; `suffix` ends their names if it is a NicNodePolicy.
 
-    Only 26.4 and 26.7 call its DaemonSet so: it is not found under another name.
+    Only 26.4 and 26.7 name that policy's DaemonSet so: an object with another name is not found.
     """
     found = []
     for place, workloads in WORKLOADS.items():
         component = query(place, spec)
         if not query("repository && image && version", component):
-            continue  # the policy has them for all components in one place
+            continue  # the policy sets them for all components in one place
         for workload in workloads:
             kind = KINDS[workload.partition("/")[0]]
             path = f"/apis/apps/v1/namespaces/{namespace}/{workload}{suffix}"
@@ -71,7 +71,7 @@ def rendered_objects(spec: Object, namespace: str, suffix: str = "") -> t.List[R
 
 
 def was_edited(current: t.Optional[Object], field: str) -> bool:
-    """Whether another than the operator wrote a field last: what a webhook makes of its requests is its own, too."""
+    """Whether somebody other than the operator wrote a field last. Webhook changes to its requests count as its own."""
 
     def writers(name: str) -> t.Set[str]:
         managed = query("metadata.managedFields", current) or []
@@ -81,7 +81,7 @@ def was_edited(current: t.Optional[Object], field: str) -> bool:
 
 
 def edited_objects(cluster: Cluster, namespace: str) -> t.Dict[str, t.Tuple[Rendered, t.Any]]:
-    """The objects that are not what our policies say, by name, each with what it says."""
+    """The objects that differ from our policies, by name, each with its current value."""
     found: t.Dict[str, t.Tuple[Rendered, t.Any]] = {}
     policy = cluster.get(POLICY)
     policies = [(policy, "")] if policy else []
@@ -94,7 +94,7 @@ def edited_objects(cluster: Cluster, namespace: str) -> t.Dict[str, t.Tuple[Rend
     ]
     for policy, rendered in wanted:
         current = cluster.get(rendered.path)
-        # Without a note the operator repairs it by itself, and what it does not own is somebody else's.
+        # The operator itself repairs objects without the annotation. Those that it does not own belong to others.
         owned = query("metadata.uid", policy) in (query("metadata.ownerReferences[].uid", current) or ())
         noted = query(NOTE, current) and owned and was_edited(current, rendered.field)
         if noted and rendered.value(current) != rendered.wanted:
@@ -103,17 +103,17 @@ def edited_objects(cluster: Cluster, namespace: str) -> t.Dict[str, t.Tuple[Rend
 
 
 def plugin_is_behind(cluster: Cluster, namespace: str) -> bool:
-    """Whether a pod of the device plugin is older than its configuration: a run was killed before it restarted them."""
+    """Whether a device plugin pod is older than its configuration: a run was killed before it restarted the pods."""
     home = f"/api/v1/namespaces/{namespace}"
     managed = query("metadata.managedFields", cluster.get(f"{home}/configmaps/{PLUGIN_CONFIG}")) or []
     written = [each.get("time") or "" for each in managed if '"f:config.json"' in json.dumps(each.get("fieldsV1"))]
     pods = cluster.items(f"{home}/pods", labelSelector=f"app={PLUGIN}") if written else []
     started = [query("status.startTime", pod) for pod in pods]
-    return any(time and time < max(written) for time in started)  # as RFC 3339 has them, in UTC
+    return any(time and time < max(written) for time in started)  # RFC 3339, in UTC
 
 
 def still_edited(cluster: Cluster, rendered: t.Iterable[Rendered]) -> t.List[str]:
-    """Take the operator's note off what is not as wanted: it renders that again. Returns what it has not done yet."""
+    """Remove the operator's annotation from edited objects, so that it renders them again. Returns what differs."""
     left = []
     for each in rendered:
         current = cluster.get(each.path)
@@ -127,13 +127,13 @@ def still_edited(cluster: Cluster, rendered: t.Iterable[Rendered]) -> t.List[str
             try:
                 cluster.patch(each.path, body)
             except ApiError as error:
-                if error.status not in (404, 409):  # changed meanwhile: asked again
+                if error.status not in (404, 409):  # changed meanwhile: tried again
                     raise refusal(error, "change", each.path) from error
     return left
 
 
 def render_again(module: AnsibleModule) -> t.Dict[str, t.Any]:
-    """With state=rendered."""
+    """Body of the module for state=rendered."""
     cluster = connect(module)
     found = edited_objects(cluster, module.params["namespace"])
     before = {name: {rendered.part: value} for name, (rendered, value) in found.items()}

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a cluster has, to compare it with what it had: the fabric's objects whole, of all others a fingerprint."""
+"""Compares a cluster with its saved state: objects of the fabric in full, all others by a fingerprint."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .._kube.query import Object, query, quoted
 from .._model.profiles import SRIOV
 from .._model.stacks import STACKS
 
-# API groups whose objects are kept whole: networks, pools, and who has which address.
+# API groups whose objects are saved in full: networks, pools, and who has which address.
 FABRIC = (
     "k8s.cni.cncf.io",
     "nv-ipam.nvidia.com",
@@ -23,7 +23,7 @@ FABRIC = (
     SRIOV.partition("/")[0],
     *(stack.group.partition("/")[0] for stack in STACKS.values()),
 )
-# What changes while nobody does anything. Objects that others own come back with their owners.
+# Kinds that change on their own. Objects with an owner are recreated by it.
 VOLATILE = {
     "CertificateSigningRequest",
     "ComponentStatus",
@@ -36,10 +36,10 @@ VOLATILE = {
     "Pod",
     "VolumeAttachment",
 }
-# Pod networks keep here what they do for each pod and node.
+# Groups in which pod networks keep state of each pod and node.
 POD_NETWORKS = ("cilium.io", "crd.projectcalico.org", "projectcalico.org")
 ADDRESSES = {"IPPool", "NodeSlicePool", "OverlappingRangeIPReservation", "SpiderEndpoint", "SpiderIPPool"}
-# Secrets and ConfigMaps of kubeadm that hold a token or end by themselves.
+# kubeadm's Secrets and ConfigMaps that hold a token or expire.
 SHORT_LIVED = (
     "Secret kube-system/bootstrap-token-",
     "Secret kube-system/kubeadm-certs",
@@ -51,7 +51,7 @@ PAGE = 500
 
 
 class Address(t.TypedDict):
-    """An address of a pod on a second network."""
+    """A pod's address on a secondary network."""
 
     address: str
     network: str  # namespace/name
@@ -61,36 +61,36 @@ class Address(t.TypedDict):
 
 
 class Saved(t.TypedDict):
-    """What a backup says of the objects of a cluster."""
+    """What a backup contains about a cluster's objects."""
 
-    objects: t.List[Object]  # those of the fabric
-    digests: t.Dict[str, str]  # of all that lasts, by kind and name
+    objects: t.List[Object]  # objects of the fabric
+    digests: t.Dict[str, str]  # of all lasting objects, by kind and name
     addresses: t.List[Address]
 
 
 class Pods(t.NamedTuple):
-    """The pods that have not ended."""
+    """Pods that have not ended."""
 
     names: t.Set[str]  # namespace/name
     addresses: t.List[Address]
 
 
 class Differences(t.TypedDict):
-    """What is not as it was saved, by name."""
+    """Names of the objects that differ from the saved ones."""
 
     missing: t.List[str]
     different: t.List[str]
 
 
 def key_of(group: str, obj: Object) -> str:
-    """Kind, namespace and name; kinds of two groups may have one name."""
+    """Kind, namespace and name, with the group: kinds of two groups may share a name."""
     metadata = obj["metadata"]
     place = "/".join(filter(None, (metadata.get("namespace"), metadata["name"])))
     return f"{obj['kind']}{'.' + group if '.' in group else ''} {place}"
 
 
 def lasts(group: str, obj: Object) -> bool:
-    """Whether an object stays as it is until somebody changes it."""
+    """Whether an object stays the same until somebody changes it."""
     if group in FABRIC or group in POD_NETWORKS:
         return group in FABRIC
     owned = bool(query("metadata.ownerReferences", obj))
@@ -98,7 +98,7 @@ def lasts(group: str, obj: Object) -> bool:
 
 
 def group_versions(cluster: Cluster) -> t.List[str]:
-    """Every group of this API server with the version that it prefers. Those of other servers may not answer."""
+    """This API server's groups with their preferred versions. Aggregated servers are left out: they may not answer."""
     served = cluster.items("/apis/apiregistration.k8s.io/v1/apiservices")
     local = {query("spec.group", service) or "" for service in served if not query("spec.service", service)}
     groups = (cluster.get("/apis") or {}).get("groups") or []
@@ -106,7 +106,7 @@ def group_versions(cluster: Cluster) -> t.List[str]:
 
 
 def listable(cluster: Cluster, version: str) -> t.Iterator[t.Tuple[str, Resource]]:
-    """Kinds of a group and where they are."""
+    """Kinds of a group and their paths."""
     prefix = ("/apis/" if "/" in version else "/api/") + version
     for known in (cluster.get(prefix) or {}).get("resources", []):
         if "list" in known["verbs"] and "/" not in known["name"] and known["kind"] not in VOLATILE:
@@ -124,7 +124,7 @@ def pages(cluster: Cluster, path: str) -> t.Iterator[Object]:
 
 
 def all_objects(cluster: Cluster) -> t.Iterator[t.Tuple[str, Object]]:
-    """Every object that lasts, with its group. Items of a list do not say their kind."""
+    """Every lasting object, with its group. Items of a list lack their kind, so it is added."""
     for version in group_versions(cluster):
         group = version.rpartition("/")[0]
         for kind, resource in listable(cluster, version):
@@ -135,7 +135,7 @@ def all_objects(cluster: Cluster) -> t.Iterator[t.Tuple[str, Object]]:
 
 
 def addresses_of(pod: Object) -> t.List[Address]:
-    """Its addresses on second networks, as multus wrote them on it."""
+    """A pod's addresses on secondary networks, from the annotation that multus wrote."""
     metadata = pod["metadata"]
     try:
         networks: t.List[Object] = json.loads(query(f"annotations.{quoted(STATUS)}", metadata) or "[]")
@@ -156,7 +156,7 @@ def addresses_of(pod: Object) -> t.List[Address]:
 
 
 def digest(obj: Object) -> str:
-    """Of a pool, without the addresses that it gave out: those come and go."""
+    """The digest of an object. For a pool, it leaves out allocated addresses: they come and go."""
     kept = comparable(obj) or {}
     if obj["kind"] in ADDRESSES:
         kept = {**kept, "spec": {k: v for k, v in (kept.get("spec") or {}).items() if k != "allocations"}}
@@ -167,7 +167,7 @@ def read_saved(cluster: Cluster) -> Saved:
     objects, digests = [], {}
     for group, obj in all_objects(cluster):
         key = key_of(group, obj)
-        # Reservations and endpoints are addresses as a whole; a pool outlives them.
+        # Reservations and endpoints consist only of addresses; a pool outlives them.
         if obj["kind"] not in ADDRESSES or obj["kind"].endswith("Pool"):
             digests[key] = digest(obj)
         if group in FABRIC or key == KUBEADM:
@@ -194,7 +194,7 @@ def held(addresses: t.Iterable[Address]) -> t.Dict[t.Tuple[str, str], t.Set[str]
 
 
 def compare(before: Saved, after: Saved) -> Differences:
-    """What is gone, and what has changed. What came since is no difference."""
+    """What is gone, and what has changed. New objects are not a difference."""
     return {
         "missing": [key for key in before["digests"] if key not in after["digests"]],
         "different": [key for key, value in before["digests"].items() if after["digests"].get(key, value) != value],
@@ -202,7 +202,7 @@ def compare(before: Saved, after: Saved) -> Differences:
 
 
 def moved(before: t.Iterable[Address], pods: Pods) -> t.List[str]:
-    """Pods that have other addresses than they had, or none. One that has ended does not count."""
+    """Pods that have other addresses than before, or none. Ended pods do not count."""
     has = held(pods.addresses)
     return [
         f"{pod} {interface}: {', '.join(sorted(had))} became {', '.join(sorted(now)) or 'none'}"
@@ -212,7 +212,7 @@ def moved(before: t.Iterable[Address], pods: Pods) -> t.List[str]:
 
 
 def report_objects(cluster: Cluster, expected: t.Optional[Saved], wait: int) -> t.Dict[str, t.Any]:
-    """The objects as they are, or how they differ from these. Pods may take some seconds to have their addresses."""
+    """The objects, or how they differ from these. Waits until pods have their addresses, at most `wait` seconds."""
     if expected is None:
         return {"saved": read_saved(cluster)}
     give_up = time.monotonic() + wait

@@ -1,8 +1,10 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What this collection has Spiderpool serve, removed while its controller still gives addresses back: all of it, or
-what is not planned any more. And, once it is uninstalled, what nobody would finalize any more. What others made stays,
-and with it Spiderpool."""
+"""Removes this collection's objects from Spiderpool, while its controller still releases addresses.
+
+Either all of them, or those no longer planned. After Spiderpool's removal, also objects that nothing would finalize any
+more. Objects of others stay, and with them Spiderpool.
+"""
 
 from __future__ import annotations
 
@@ -23,43 +25,43 @@ from .cluster_info import installations
 from .removal import SHOWN, Removal, divide, name_of, staying
 
 NETWORK, POOL, ENDPOINT = "SpiderMultusConfig", "SpiderIPPool", "SpiderEndpoint"
-# What Spiderpool keeps for itself, and what only people make.
+# Kinds that Spiderpool creates for itself, and kinds that only people create.
 OTHERS = ("SpiderCoordinator",)
 SETTINGS = ("SpiderSubnet", "SpiderReservedIP")
 KINDS = (NETWORK, POOL, ENDPOINT, *OTHERS, *SETTINGS)
 CONTROLLER, AGENT = "spiderpool-controller", "spiderpool-agent"
-# Field managers of its programs: the coordinator of the cluster and the network of its own CNI are their work.
+# Field managers of its own programs, which create the cluster's coordinator and the network of its own CNI.
 MAKERS = {"spiderpool-init", CONTROLLER, AGENT}
 CRD_API = "apiextensions.k8s.io/v1"
 CRDS = f"/apis/{CRD_API}/customresourcedefinitions"
 GROUP = API.partition("/")[0]
-# The chart brings these too. Another SR-IOV operator needs them.
+# The chart brings these too, but another SR-IOV operator needs them.
 SRIOV = "sriovnetwork.openshift.io"
 
 
 class Served(t.NamedTuple):
-    """What there is of ours, in the order of its removal, and what others have."""
+    """This collection's objects, in the order of their removal, and what others have."""
 
     users: t.List[Object]
     networks: t.List[Object]
     pools: t.List[Object]
     strangers: t.List[Object]  # attachments of others
-    needed_by: t.List[str]  # what others have that works by Spiderpool or by its multus
+    needed_by: t.List[str]  # objects of others that depend on Spiderpool or on its multus
 
 
 def made_by_itself(obj: Object) -> bool:
-    """Whether Spiderpool has made the object for itself."""
+    """Whether Spiderpool created the object for itself."""
     writers = set(query("metadata.managedFields[].manager", obj) or ())
     return bool(writers) and writers <= MAKERS
 
 
 def pools_in_use(endpoint: Object) -> t.Set[str]:
-    """The pools from which a pod has its addresses."""
+    """The pools that a pod's addresses come from."""
     return set(query("status.current.ips[].[ipv4Pool, ipv6Pool][]", endpoint) or ()) - {None}
 
 
 def owned_by_network(nad: Object, names: t.Set[Name]) -> bool:
-    """Whether Spiderpool made the NAD for one of these networks; it has their names."""
+    """Whether Spiderpool made the NAD for one of these networks, which have the same name."""
     owners = query("metadata.ownerReferences[].kind", nad) or ()
     return NETWORK in owners and name_of(nad) in names
 
@@ -71,7 +73,7 @@ class SpiderpoolRemoval(Removal):
         return installations(self.cluster, CONTROLLER)
 
     def other_multus(self) -> bool:
-        """Whether there is a multus that is not Spiderpool's."""
+        """Whether there is a multus other than Spiderpool's."""
         daemonsets = map(image_names, self.cluster.items("/apis/apps/v1/daemonsets"))
         return any(set(images) & set(MULTUS_IMAGES) and AGENT not in images for images in daemonsets)
 
@@ -91,7 +93,7 @@ class SpiderpoolRemoval(Removal):
         return Served(users, networks, pools, strangers, [describe(obj) for obj in needed])
 
     def find_unplanned(self, planned: t.Sequence[Object]) -> Served:
-        """What is ours and not among these objects. What others have does not matter to it."""
+        """Our objects that are not among the planned ones. Objects of others do not matter here."""
         kept = {(obj["kind"], *name_of(obj)) for obj in planned}
         networks, pools = (
             [obj for obj in divide(self.listed(API, kind))[0] if (kind, *name_of(obj)) not in kept]
@@ -100,7 +102,7 @@ class SpiderpoolRemoval(Removal):
         return Served(self.users_of(networks, pools), networks, pools, [], [])
 
     def users_of(self, networks: t.Sequence[Object], pools: t.Sequence[Object]) -> t.List[Object]:
-        """The pods that ask for one of the networks, or have an address of one of the pools."""
+        """Pods that request one of the networks, or have an address from one of the pools."""
         if not networks and not pools:
             return []
         names = {name_of(network) for network in networks}
@@ -109,7 +111,7 @@ class SpiderpoolRemoval(Removal):
         return [pod for pod in self.pods() if networks_of(pod) & names or name_of(pod) in holders]
 
     def remove_all(self, found: Served) -> None:
-        """Pods, networks, pools: each is gone before the next is deleted."""
+        """Remove pods, networks and pools: each is gone before the next is deleted."""
         self.remove_users(found.users)
         names = {name_of(network) for network in found.networks}
         self.remove(
@@ -128,7 +130,7 @@ class SpiderpoolRemoval(Removal):
         )
 
     def leftovers(self) -> t.List[Object]:
-        """What is of Spiderpool when Spiderpool itself is gone: nobody would remove its finalizers."""
+        """Spiderpool's objects after its removal: nothing would remove their finalizers."""
         if self.installations():
             return []
         return [obj for obj in self.listed(API, *KINDS) if is_ours(obj) or made_by_itself(obj)]
@@ -141,7 +143,7 @@ class SpiderpoolRemoval(Removal):
                 self.cluster.patch(path, {"metadata": {"finalizers": None}})
 
     def definitions(self, found: Served) -> t.List[Object]:
-        """The definitions that nobody else needs once Spiderpool is gone."""
+        """The CRDs that nobody else needs once Spiderpool is gone."""
         crds = {crd["metadata"]["name"]: crd["spec"] for crd in self.cluster.items(CRDS)}
         own = [name for name, spec in crds.items() if spec["group"] == GROUP]
         if found.needed_by or not own:
@@ -158,7 +160,7 @@ class SpiderpoolRemoval(Removal):
 
 
 def prune_networks(module: AnsibleModule) -> t.Dict[str, t.Any]:
-    """With state=pruned. Pods on a network that is to go are never deleted for it."""
+    """Body of the module for state=pruned. Pods on a network to be removed are never deleted for it."""
     removal = SpiderpoolRemoval(connect(module), module.params["timeout"])
     found = removal.find_unplanned(module.params["planned"])
     names = [describe(obj) for obj in (*found.networks, *found.pools)]
@@ -176,7 +178,7 @@ def prune_networks(module: AnsibleModule) -> t.Dict[str, t.Any]:
 
 
 def remove_networks(module: AnsibleModule) -> t.Dict[str, t.Any]:
-    """With state=absent."""
+    """Body of the module for state=absent."""
     removal = SpiderpoolRemoval(connect(module), module.params["timeout"])
     found = removal.find()
     if not module.params["force"]:

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How the network of a stack is, in a cluster and in its pods, for checks of both. Pure."""
+"""The state of a stack's network, in a cluster and in its pods, for checks of both. Pure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .._model.stacks import STACKS, Stack, stack_of
 
 
 def network_path(plan: Plan, network: PlannedNetwork) -> str:
-    """Where the API has the object of a network; empty where no stack makes it."""
+    """The API path of a network's object; empty if no stack creates it."""
     stack = stack_of(plan, network)
     if not stack:
         return ""
@@ -27,12 +27,12 @@ def network_path(plan: Plan, network: PlannedNetwork) -> str:
 
 
 def _profile(stack: Stack, network: PlannedNetwork) -> t.Optional[Profile]:
-    """Of a network of the network operator."""
+    """The profile of a network, if the network operator creates it."""
     return BY_CNI.get(network.get("cni", "macvlan")) if stack.states else None
 
 
 def network_state(stack: Stack, network: PlannedNetwork, state: t.Optional[NetworkState]) -> t.Tuple[bool, str, str]:
-    """Whether a network is as it should be, how that is called, and what is seen."""
+    """Whether a network is in the right state, the name of that state, and what was seen."""
     profile = _profile(stack, network)
     kind = profile.kind if profile else stack.network
     if not stack.states or (profile and profile.namespaced):
@@ -44,19 +44,19 @@ def network_state(stack: Stack, network: PlannedNetwork, state: t.Optional[Netwo
 
 
 def has_own_routes(network: PlannedNetwork) -> bool:
-    """Whether each rail has a routing table of its own in the pod, as a stack with an IPAM of its own makes it."""
+    """Whether each rail has its own routing table in the pod, as a stack with its own IPAM sets it up."""
     return has_sbr(network) or (
         network.get("made_by") != "" and network["ipam"].get("type") in {stack.ipam for stack in STACKS.values()}
     )
 
 
 def has_sbr(network: PlannedNetwork) -> bool:
-    """Whether the CNI plugin sbr moves all routes of the interface into a table of its own."""
+    """Whether the CNI plugin sbr moves all routes of the interface into a separate table."""
     return any(plugin["type"] == "sbr" for plugin in network.get("meta_plugins", []))
 
 
 def route_seen(policy: RoutingPolicy, address: str, interface: str, gateway: str) -> t.Tuple[bool, str]:
-    """Whether what an address sends leaves by its own rail's gateway, if it has one, and what is there.
+    """Whether traffic from an address leaves by its own rail's gateway, if there is one, and what was seen.
 
     :arg policy: rules and default routes, as read_policy() gives them.
     """

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How long the makers of each release go on with it, as they publish it, and what a plan says of that."""
+"""How long the makers of each release support it, as they publish it, and what a plan says of that."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ KUBERNETES_ENDS: t.Dict[Version, str] = {
 
 
 class Maker(t.NamedTuple):
-    """The rule of makers who publish no dates: it is about the newest lines of releases, whichever these are."""
+    """The support policy of makers who publish no dates: it covers the newest release lines, whichever these are."""
 
-    lines: t.Dict[Version, str]  # to the day of its first release
-    supported: int  # of the newest lines
-    deprecated: int  # of those after them: only severe faults are fixed
+    lines: t.Dict[Version, str]  # with the day of each line's first release
+    supported: int  # how many of the newest lines
+    deprecated: int  # how many of the lines after them: only severe faults are fixed
     source: str
 
     def states(self, today: str) -> t.Dict[Version, str]:
-        """Newest first. A line that is older than all of these has ended."""
+        """Newest first. A line older than all of these has ended."""
         out = sorted((line for line, day in self.lines.items() if day <= today), reverse=True)
         words = [SUPPORTED] * self.supported + [DEPRECATED] * self.deprecated
         return {line: words[place] if place < len(words) else ENDED for place, line in enumerate(out)}
@@ -49,7 +49,7 @@ MAKERS: t.Dict[str, Maker] = {
             (25, 10): "2025-11-30",
             (26, 1): "2026-02-22",
             (26, 4): "2026-06-04",
-            (26, 7): "2026-08-31",  # the day was not seen: after its last release candidate
+            (26, 7): "2026-08-31",  # exact day not published; chosen after its last release candidate
             (26, 10): "2026-11-22",
         },
         1,
@@ -69,7 +69,7 @@ MAKERS: t.Dict[str, Maker] = {
         "https://github.com/projectcalico/calico/security/policy",
     ),
 }
-# What this collection can install of them, and the lines whose range of Kubernetes it knows.
+# The lines that this collection can install, and those whose range of Kubernetes it knows.
 KNOWN: t.Dict[str, t.FrozenSet[Version]] = {
     "network operator": frozenset(NETWORK_OPERATORS),
     "GPU operator": frozenset(parse(release)[:2] for release in GPU_OPERATORS),
@@ -80,11 +80,11 @@ RANGES: t.Dict[str, t.Collection[Version]] = {
     "GPU operator": GPU_KUBERNETES,
     "Calico": CALICO_KUBERNETES,
 }
-STALE_DAYS = 150  # lines of the network operator come every three months
+STALE_DAYS = 150  # a line of the network operator comes out every three months
 
 
 def support_of(releases: Releases, today: str) -> t.List[Support]:
-    """The state of each component that a plan installs, on this day (YYYY-MM-DD)."""
+    """The support state of each component that a plan installs, on this day (YYYY-MM-DD)."""
     calico = releases["cni_version"] if releases["cni"] == "calico" else ""
     flannel = releases["cni_version"] if releases["cni"] == "flannel" else ""
     installed = {
@@ -118,18 +118,18 @@ def _by_line(component: str, release: str, today: str) -> Support:
 
 
 def line_state(component: str, line: Version, today: str) -> str:
-    """The state of a line of releases, by the rule of its makers."""
+    """The support state of a line of releases, by the policy of its makers."""
     states = MAKERS[component].states(today)
     state = states.get(line, ENDED if states and line < min(states) else UNKNOWN)
-    # What has ended stays so. The rest is not known without the line's range, or of lines that may have come since.
+    # Ended lines stay ended. Other states are unknown without the line's range, or if newer lines may have come out.
     known = line in RANGES[component] and age(today) <= STALE_DAYS
     return state if known or state == ENDED else UNKNOWN
 
 
 def check_support(support: t.Sequence[Support], managed: bool, findings: Findings, today: str) -> None:
-    """A warning for each release that its makers have given up, and for tables that have not been read for long.
+    """A warning for each release that is no longer supported, and for tables that were read too long ago.
 
-    managed: whether Kubernetes is site's to upgrade.
+    managed: whether this collection manages Kubernetes.
     """
     days = age(today)
     if days > STALE_DAYS:
@@ -186,6 +186,6 @@ def _state_of(each: Support) -> str:
 
 
 def describe_support(support: t.Sequence[Support]) -> str:
-    """One line for a person: what ends when, what is on its way out, what nobody promises; how old the tables are."""
+    """One line for a person: what ends when, what is deprecated, what is unknown; and how old the tables are."""
     told = ", ".join(f"{each['component']} {_state_of(each)}" for each in support)
     return f"{told}; tables read on {READ}"

@@ -1,8 +1,8 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Networks and pools that this collection made and that are not planned any more: found, checked, and removed.
+"""Networks and pools that this collection made but that are no longer planned: found, checked and removed.
 
-Pools that stay are checked too: nv-ipam gives up blocks that do not fit what is planned now.
+Pools that stay are checked too: nv-ipam gives up blocks that do not fit the new plan.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ GONE = "addresses of pods that are gone"
 
 
 class StaleAddress(t.NamedTuple):
-    """An address that whereabouts keeps for a pod that does not run any more, and the request that frees it."""
+    """An address that whereabouts holds for a pod that no longer runs, and the request that frees it."""
 
     address: str
     pod: str
@@ -50,15 +50,15 @@ class StaleAddress(t.NamedTuple):
 
 
 class Unplanned(t.NamedTuple):
-    """What is not planned any more, and what depends on it."""
+    """What is no longer planned, and what depends on it."""
 
     networks: t.List[Object]
-    attachments: t.List[Object]  # that go with the networks
+    attachments: t.List[Object]  # that belong to the networks
     pools: t.List[Object]
-    users: t.Dict[str, t.List[str]]  # the networks that a pod asks for, by namespace/name of the pod
-    leaving: t.List[str]  # pods that use them as well, and are being deleted
+    users: t.Dict[str, t.List[str]]  # networks that each pod uses, by the pod's namespace/name
+    leaving: t.List[str]  # pods that use them too, but are being deleted
     stale: t.List[StaleAddress]
-    policies: t.Sequence[Object] = ()  # SriovNetworkNodePolicies of such networks
+    policies: t.Sequence[Object] = ()  # SriovNetworkNodePolicies that no planned network needs
 
     @property
     def objects(self) -> t.List[Object]:
@@ -73,19 +73,19 @@ class Unplanned(t.NamedTuple):
 
 
 def unplanned_networks(items: t.Iterable[Object], planned: t.Sequence[Object]) -> t.List[Object]:
-    """Those of ours, by kind and name: a network of another type is another one."""
+    """Our networks that are not planned, by kind and name: a network of another type is a different one."""
     names = {(profile_of(network).kind, network["name"]) for network in planned}
     return [item for item in items if is_ours(item) and (item["kind"], item["metadata"]["name"]) not in names]
 
 
 def unplanned_pools(items: t.Iterable[Object], planned: t.Sequence[Object], namespace: str) -> t.List[Object]:
-    """Pools that no network of the plan uses; nv-ipam reads one namespace only."""
+    """Pools that no planned network uses; nv-ipam reads only one namespace."""
     kept = {(kind, namespace, name) for network in planned for kind, name in address_sets.planned_pools(network)}
     return [item for item in items if is_ours(item) and (item["kind"], *name_of(item)) not in kept]
 
 
 def unplanned_policies(items: t.Iterable[Object], planned: t.Sequence[Object]) -> t.List[Object]:
-    """Those by which VFs were made for a network that has none any more."""
+    """Policies that created VFs for a network without VFs in the plan."""
     names = {network["name"] for network in planned if profile_of(network).namespaced}
     return [
         {**item, "apiVersion": SRIOV, "kind": "SriovNetworkNodePolicy"}
@@ -95,7 +95,7 @@ def unplanned_policies(items: t.Iterable[Object], planned: t.Sequence[Object]) -
 
 
 def attachment_of(network: Object) -> Attachment:
-    """What the NAD of a network has to say. An IPAM that is no JSON has no addresses."""
+    """The NAD that a network should have. An IPAM that is not JSON has no addresses."""
     profile = BY_KIND[network["kind"]]
     spec = readable_spec(network.get("spec"), profile.kind) or {}
     ipam = spec.get("ipam")
@@ -115,7 +115,7 @@ def attachment_of(network: Object) -> Attachment:
 
 
 def belongs_to(attachment: Object, networks: t.Sequence[Attachment]) -> bool:
-    """Whether an attachment is of these networks: owned by one, or, without an owner, equal to what one says."""
+    """Whether an attachment belongs to these networks: owned by one, or, without an owner, equal to one."""
     made_for = owners(attachment)
     if made_for or query("metadata.ownerReferences", attachment):
         return any((profile_of(network).kind, network["name"]) in made_for for network in networks)
@@ -126,7 +126,7 @@ def belongs_to(attachment: Object, networks: t.Sequence[Attachment]) -> bool:
 
 
 def addresses_of(obj: Object) -> netaddr.IPSet:
-    """The addresses that an object gives out by itself; a network of nv-ipam has them from its pools."""
+    """The addresses that an object itself allocates; a network with nv-ipam takes them from its pools."""
     with contextlib.suppress(*address_sets.MALFORMED):
         if obj["kind"] in BY_KIND:
             return address_sets.range_addresses(address_sets.read_ranges(attachment_of(obj)["ipam"]))
@@ -136,7 +136,7 @@ def addresses_of(obj: Object) -> netaddr.IPSet:
 
 
 def find_conflicts(found: Unplanned, planned: t.Sequence[Object]) -> t.List[str]:
-    """Which of them share addresses with which network of the plan."""
+    """Which of these objects share addresses with which planned network."""
     theirs = [(network["name"], address_sets.planned_addresses(network)) for network in planned]
     texts = []
     for obj in found.objects:
@@ -154,7 +154,7 @@ def find_conflicts(found: Unplanned, planned: t.Sequence[Object]) -> t.List[str]
 def blocks_given_up(
     items: t.Iterable[Object], planned: t.Sequence[Object], namespace: str
 ) -> t.Dict[str, netaddr.IPSet]:
-    """What other pods may get of the blocks that nodes lose when the pools become as planned; by pool."""
+    """Addresses that other pods may get from blocks that nodes lose when the pools become as planned; by pool."""
     specs = {pool.get("name"): pool for network in planned for pool in address_sets.pools_of(network)}
     found = {}
     for item in items:
@@ -174,7 +174,7 @@ def blocks_given_up(
 
 
 def refuse_blocks_in_use(lost: t.Mapping[str, netaddr.IPSet], pods: Pods) -> None:
-    """A node's daemon knows the addresses of its own pods alone: another node's would be given a second time."""
+    """Refuse while pods have such addresses: a node's daemon knows only its own pods, and would allocate them again."""
     held = {
         f"{name} ({address})": what
         for name, pod in sorted(pods.items())
@@ -200,7 +200,7 @@ def refuse_blocks_in_use(lost: t.Mapping[str, netaddr.IPSet], pods: Pods) -> Non
 def addresses_left(
     items: t.Sequence[Object], planned: t.Sequence[Object], namespace: str
 ) -> t.Dict[str, netaddr.IPSet]:
-    """What pods may have of the networks and pools as they are, and not as they are planned; by network."""
+    """Addresses that pods may have from the current networks and pools, but not from the planned ones; by network."""
     found = {}
     for network in planned:
         pools = {(kind, namespace, name) for kind, name in address_sets.planned_pools(network)}
@@ -219,7 +219,7 @@ def addresses_left(
 
 
 def kept_addresses(left: t.Mapping[str, netaddr.IPSet], pods: Pods) -> t.List[str]:
-    """A warning for each network whose running pods have such addresses: nothing gives them others."""
+    """A warning for each network whose running pods have such addresses: they keep them until they are restarted."""
     texts = []
     for name, addresses in left.items():
         held = [
@@ -240,7 +240,7 @@ def kept_addresses(left: t.Mapping[str, netaddr.IPSet], pods: Pods) -> t.List[st
 
 
 def find_users(pods: t.Iterable[Object], doomed: t.Set[Name], pools: t.Set[Pool]) -> t.Dict[str, t.List[str]]:
-    """The pods that use doomed attachments or pools, and by which names."""
+    """The pods that use attachments or pools to be removed, and the names of these."""
     found = {}
     for pod in pods:
         used = ["/".join(name) for name in networks_of(pod) & doomed]
@@ -256,9 +256,9 @@ def find_users(pods: t.Iterable[Object], doomed: t.Set[Name], pools: t.Set[Pool]
 def stale_addresses(
     pools: t.Sequence[Object], reservations: t.Sequence[Object], cidrs: t.Set[t.Any], alive: t.Set[str]
 ) -> t.List[StaleAddress]:
-    """What whereabouts keeps, in these subnets, for pods that do not run any more. No network frees it then.
+    """What whereabouts holds in these subnets for pods that no longer run. Without the network, nothing frees it.
 
-    The version makes it a conflict when whereabouts has changed the pool in between.
+    The resource version causes a conflict if whereabouts has changed the pool in between.
     """
     found = []
     for pool in pools:
@@ -286,7 +286,7 @@ def stale_addresses(
 
 
 def free_addresses(cluster: Cluster, stale: t.Sequence[StaleAddress]) -> None:
-    """One request a pool. What whereabouts has changed meanwhile is left to its own reconciler."""
+    """Send one request per pool. Pools that whereabouts has changed meanwhile are left to its own reconciler."""
     for verb, path, body in {each.path: (each.verb, each.path, each.body) for each in stale}.values():
         try:
             if verb == "patch":
@@ -321,7 +321,7 @@ def find_unplanned(cluster: Cluster, planned: t.Sequence[Object], pool_namespace
         if network["ipam"].get("type") == "whereabouts":
             with contextlib.suppress(*address_sets.MALFORMED):
                 cidrs |= {each.cidr for each in address_sets.read_ranges(network["ipam"])}
-    # Before the pods: a pod that has an address by now is in the list that follows.
+    # Read before the pods, so that every pod with an address is in the list that follows.
     held = cluster.items(f"{WHEREABOUTS}/ippools") if cidrs else []
     reservations = cluster.items(f"{WHEREABOUTS}/overlappingrangeipreservations") if cidrs else []
     pods = list(running_pods(cluster))
@@ -346,7 +346,7 @@ def refuse_users(found: Unplanned) -> None:
 
 
 def wait_for_leaving(find_again: t.Callable[[], Unplanned], found: Unplanned, timeout: float) -> Unplanned:
-    """What is not planned once the pods that are being deleted are gone, and with them their addresses."""
+    """What is not planned once the pods being deleted, and their addresses, are gone."""
 
     def pending() -> t.List[str]:
         nonlocal found
@@ -382,9 +382,9 @@ def existing(cluster: Cluster, objects: t.Sequence[Object]) -> t.List[Object]:
 
 
 def remove(cluster: Cluster, found: Unplanned, timeout: float) -> None:
-    """Each is gone before the next is deleted: no network may ask a pool that does not exist."""
+    """Remove them in an order in which each is gone before the next: no network may use a pool that does not exist."""
     removal = Removal(cluster, timeout)
-    free_addresses(cluster, found.stale)  # first: without the network a later run would not find them
+    free_addresses(cluster, found.stale)  # first: once the network is gone, a later run would not find them
     for group in (found.networks, found.attachments, found.pools, found.policies):
         removal.remove(
             group,
@@ -394,7 +394,7 @@ def remove(cluster: Cluster, found: Unplanned, timeout: float) -> None:
 
 
 def others_of(found: t.Iterable[AddressSource], planned: t.Sequence[Object]) -> t.List[str]:
-    """Networks and pools that give out addresses, and that this collection neither made nor would take over."""
+    """Networks and pools that allocate addresses but that this collection neither made nor would take over."""
     pools = {pool for network in planned for pool in address_sets.planned_pools(network)}
     others = [each for each in found if not each["ours"] and (each["kind"], each["name"]) not in pools]
     return list(dict.fromkeys(each["what"] for each in others))

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Whether each node has an address that its kubelet takes, in each family of the cluster."""
+"""Whether each node has an address that its kubelet accepts, in each family of the cluster."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from .hardening import read_site
 from .hosts import Hosts, PlacedHost
 from .node_addresses import VARIABLE, AddressRules, links_of, possible_subnets
 
-# Bits of the range that the controller manager gives each node, and its argument for others.
+# Prefix length of the range that the controller manager gives to each node by default.
 NODE_BITS = {4: 24, 6: 64}
 FAMILIES = {4: "IPv4", 6: "IPv6"}
 
 
 def check_addresses(rules: AddressRules, hosts: Hosts, findings: Findings) -> None:
-    """What the kubelet of each host would refuse, or nobody would reach."""
+    """Check each host's addresses: those that its kubelet would refuse, or that nobody would reach."""
     for host in hosts.values():
         if not host.facts or not host.rdma or host.observation.get("recalled"):
             continue
@@ -41,7 +41,7 @@ def check_addresses(rules: AddressRules, hosts: Hosts, findings: Findings) -> No
 
 
 def check_moved(hosts: Hosts, nodes: t.Sequence[NodeIdentity], findings: Findings) -> None:
-    """No role gives a node of the cluster another address: a plan that has one is wrong, not the node."""
+    """No role changes the address of an existing node: if a plan has another one, the plan is wrong, not the node."""
     known = {(node["name"], node["machine_id"]): node.get("addresses", []) for node in nodes}
     for host in hosts.values():
         if not host.facts or host.observation.get("recalled"):
@@ -90,7 +90,7 @@ def _check_interfaces(host: PlacedHost, findings: Findings) -> None:
 
 
 def _check_subnets(rules: AddressRules, host: PlacedHost, findings: Findings) -> None:
-    """Of an interface's subnets the first is taken, which another host may have in another order."""
+    """Warn of several subnets on an interface: the first is taken, but another host may list them in another order."""
     subnets = possible_subnets(host.observation, rules)
     if len({each.version for each in subnets}) < len(subnets):
         findings.warning(
@@ -121,7 +121,7 @@ def _check_families(rules: AddressRules, host: PlacedHost, findings: Findings) -
 
 
 def check_node_ranges(settings: Settings, cidrs: ClusterCidrs, nodes: int, findings: Findings) -> None:
-    """flannel gives pods addresses of their node's range: a node without one starts no pods."""
+    """flannel gives pods addresses from their node's range: a node without a range starts no pods."""
     if settings.cni != "flannel":
         return
     given = (read_site(settings.cluster_config).get("controllerManager") or {}).get("extraArgs") or []

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A plan that somebody approved, in a file, and what has moved since it was made. Pure."""
+"""An approved plan in a file, and what has changed since it was made. Pure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .._model.settings import PlanFile
 
 Content = t.Mapping[str, object]
 
-# What was seen when the plan was made, and by whom.
+# Parts that tell what was seen when the plan was made, and by whom.
 AT_THE_TIME = (
     "certificates",
     "cni_token_ends",
@@ -38,12 +38,12 @@ TITLES = {
     "sources": "sources of downloads",
     "vipu": "V-IPU",
 }
-NAMES = 8  # of hosts, in one sentence
+NAMES = 8  # host names in one sentence
 WORDS = ("in the file", "now")
 SINCE = ("before", "now")
 NEXT_RECORDED = "Look at both. Nothing is applied from a recording."
-FINDINGS = 40  # differences with a finding each
-FIELDS = 8  # of one difference
+FINDINGS = 40  # differences that get their own finding
+FIELDS = 8  # fields shown of one difference
 NEXT = (
     "Look at the new plan. To apply it, run ipu.fabric.plan without fabric_plan_file and approve the plan.json that it"
     " writes; to apply the approved one, undo the change."
@@ -51,16 +51,16 @@ NEXT = (
 
 
 class Difference(t.NamedTuple):
-    """One thing that is no longer as in the file."""
+    """One thing that differs from the file."""
 
-    host: str  # inventory name; empty: it is no host's
+    host: str  # inventory name; empty: it does not belong to a host
     thing: str  # such as NIC on rdma-net
-    fields: t.List[str]  # what differs in it, with both values
-    mark: Mark = "~"  # + where only the second plan has it, - where only the first has
+    fields: t.List[str]  # what differs, with both values
+    mark: Mark = "~"  # + if only the second plan has it, - if only the first has
 
 
 def decisions(plan: Content) -> t.Dict[str, object]:
-    """What a plan decides: all of it but what was only seen when it was made, which comes and goes."""
+    """The decisions of a plan, without what was only seen when it was made and may change."""
     found = {key: value for key, value in plan.items() if key not in AT_THE_TIME}
     for key, seen in (("hardening", "due"), ("cluster", "running")):
         if key in found:
@@ -71,7 +71,7 @@ def decisions(plan: Content) -> t.Dict[str, object]:
 
 
 def decided_of(host: object) -> object:
-    """A host without what was only seen of it: GPUs, and of its NICs GUID, firmware, driver version and state."""
+    """A host without what was only seen: its GPUs, and the GUID, firmware, driver version and state of its NICs."""
     kept = without(host, "gpus")
     links = kept.get("links") if isinstance(kept, dict) else None
     if not isinstance(kept, dict) or not isinstance(links, dict):
@@ -91,9 +91,9 @@ def without(content: object, key: str) -> object:
 
 
 def check_approved(file: t.Optional[PlanFile], plan: Plan, findings: Findings) -> None:
-    """Errors where the file is no plan of these hosts, or any decision of the plan differs from the file.
+    """Errors if the file is not a plan of these hosts, or if any decision differs from it.
 
-    Nothing is applied from a recording: there the second is a warning, and shows what a setting would change.
+    With a recording nothing is applied: there, different decisions are a warning, and show what a setting would change.
     """
     if not file:
         return
@@ -135,7 +135,7 @@ def _rest(items: t.Sequence[object], shown: int, word: str) -> t.List[str]:
 
 
 def _strangers(approved: Content, now: Content) -> str:
-    """Hosts that only one of the two plans has; empty where both have the same."""
+    """Hosts that only one of the two plans has; empty if both have the same."""
     if not set(approved) & set(now):
         return f"it is of other hosts: {shorten_list(sorted(approved), NAMES) or 'none'}"
     sides = (("only in the file", set(approved) - set(now)), ("only in the inventory", set(now) - set(approved)))
@@ -143,7 +143,7 @@ def _strangers(approved: Content, now: Content) -> str:
 
 
 def moved(approved: Content, now: Content, words: t.Tuple[str, str] = WORDS) -> t.List[Difference]:
-    """What two plans decide differently: by NIC, host, network and part of the plan."""
+    """The differing decisions of two plans: by NIC, host, network and part of the plan."""
     was, becomes, found = _things(approved), _things(now), []
     for host, thing in {**was, **becomes}:
         before, after = was.get((host, thing), ABSENT), becomes.get((host, thing), ABSENT)
@@ -154,7 +154,7 @@ def moved(approved: Content, now: Content, words: t.Tuple[str, str] = WORDS) -> 
 
 
 def since(before: Content, now: Content) -> t.List[Moved]:
-    """What a plan decides differently than an earlier one. What came or went is named, not spelled out."""
+    """The decisions that differ from an earlier plan. Additions and removals are named, but not detailed."""
     found = moved(decisions(before), decisions(now), SINCE)
     hosts = {each.host for each in found if each.mark != "~" and each.thing == "Host"}
     return [
@@ -170,7 +170,7 @@ def since(before: Content, now: Content) -> t.List[Moved]:
 
 
 def _things(plan: Content) -> t.Dict[t.Tuple[str, str], object]:
-    """The parts of a plan that a person has a word for, by host and that word."""
+    """The parts of a plan that have a title for people, by host and title."""
     things: t.Dict[t.Tuple[str, str], object] = {}
     for name, host in hosts_of(plan).items():
         links = host.get("links") if isinstance(host, dict) else None
@@ -180,7 +180,7 @@ def _things(plan: Content) -> t.Dict[t.Tuple[str, str], object]:
     for key, value in plan.items():
         if key == "networks" and by_key(value) is not None:
             for name, network in (by_key(value) or {}).items():
-                # Its subnet and pool are the first of its subnets and pools.
+                # Its subnet and pool repeat the first of its subnets and pools.
                 things["", f"Network {name}"] = without(without(network, "subnet"), "pool")
         elif key != "hosts":
             title = TITLES.get(key, key)

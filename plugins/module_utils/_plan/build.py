@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The plan: a pure function of settings and observations, stage by stage. It never stops at the first finding."""
+"""The plan: a pure function of settings and observations, in stages. It does not stop at the first finding."""
 
 from __future__ import annotations
 
@@ -95,14 +95,14 @@ SCHEMA = 1
 
 
 def build_plan(settings: Settings, observations: Observations, today: str, recorded: str = "") -> Plan:
-    """The whole plan with all its findings, as of a day (YYYY-MM-DD); recorded: when hosts were, if it is not now.
+    """The whole plan with all its findings, as of a day (YYYY-MM-DD); recorded: when the hosts were, if not now.
 
-    record() adds who made it, and compares it.
+    record() adds who made it, and compares it with earlier plans.
     """
     findings = Findings(settings.allow)
     cluster.check_artifacts_dir(settings, findings)
 
-    # Hosts: their place in the cluster, and what is wrong with them.
+    # Hosts: their roles in the cluster, and problems with them.
     at = read_rules(settings, findings)
     hosts = place_hosts(without_virtual_address(observations, settings.control_plane_vip), at)
     check_inventory(hosts, settings.manage_kubernetes, findings)
@@ -159,7 +159,7 @@ def build_plan(settings: Settings, observations: Observations, today: str, recor
     controllers = name_controllers(settings, hosts, findings)
     vipu_of = controller_addresses(controllers)
 
-    # NICs: one of each host on each network.
+    # NICs: one for each host on each network.
     specs = read_networks(settings.networks, findings)
     chosen = choose_links(specs, hosts, vipu_of, settings.require_rdma, findings)
     devices = _host_devices(settings, hosts, findings)
@@ -254,7 +254,7 @@ def build_plan(settings: Settings, observations: Observations, today: str, recor
 
 
 def build_preflight(settings: Settings, observations: Observations) -> Preflight:
-    """Only hosts and their NICs: no releases, no V-IPU, no addresses."""
+    """A plan of hosts and their NICs only: no releases, no V-IPU, no addresses."""
     findings = Findings(settings.allow)
     at = read_rules(settings, findings)
     hosts = place_hosts(without_virtual_address(observations, settings.control_plane_vip), at)
@@ -278,7 +278,7 @@ def build_preflight(settings: Settings, observations: Observations) -> Preflight
 
 
 def build_port_needs(settings: Settings, observations: Observations) -> PortNeeds:
-    """Which ports each host has to reach of the others. Only a fabric that needs RDMA needs those of RoCE."""
+    """Which ports each host needs of the others. RoCE's port is needed only if the fabric needs RDMA."""
     ignored = Findings()
     hosts = place_hosts(observations, read_rules(settings, ignored))
     controllers = name_controllers(settings, hosts, ignored)
@@ -296,7 +296,7 @@ def build_port_needs(settings: Settings, observations: Observations) -> PortNeed
 
 
 def _host_devices(settings: Settings, hosts: Hosts, findings: Findings) -> t.List[NetworkLinks]:
-    """The RDMA NIC of each host that runs pods, where no fabric network brings pods to it."""
+    """The RDMA NIC of each host that runs pods, if there are no fabric networks."""
     if settings.networks or not settings.require_rdma:
         return []
     return choose_links([host_device()], hosts, {}, True, findings)
@@ -325,7 +325,7 @@ def _planned_hosts(hosts: Hosts, chosen: t.Sequence[NetworkLinks], ipu: bool) ->
             "node": host.node,
             "platform": host_platform(host),
             "address": ",".join(host.addresses),
-            # Without IPUs a host of ipu_node is a worker like any other.
+            # Without IPUs, a host in ipu_node is a normal worker.
             "roles": list(dict.fromkeys(role if ipu or role != "ipu" else "worker" for role in host.roles)),
             "links": {network: planned_link(link, master) for network, (link, master) in mine.items()},
             "gpus": plan_gpus(host, {network: link.nic for network, (link, _master) in mine.items()}),

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Whether a bundle has what the plan installs."""
+"""Whether a bundle contains what the plan installs."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from .hosts import Hosts, PlacedHost
 
 CHECK = "bundle"
 NEW = "Make a bundle for this plan: copy plan.json to a machine with the internet, and run ipu.fabric.bundle there."
-SHOWN = 5  # files that a finding names
+SHOWN = 5  # file names in a finding
 
 
 def host_platform(host: PlacedHost) -> str:
-    """What packages a host takes; empty where it was not observed."""
+    """The platform of packages for a host; empty if it was not observed."""
     facts = host.facts
     return platform_of(facts["distribution"], facts["release"], facts["architecture"]) if facts else ""
 
@@ -31,7 +31,7 @@ def check_bundle(
     findings: Findings,
     packages: t.Mapping[str, str] = types.MappingProxyType({}),
 ) -> None:
-    """packages: what hosts get besides those of Kubernetes, each with the variable that asks for it."""
+    """packages: additional ones besides Kubernetes, each with the variable that requests it."""
     if seen is None:
         return
     if seen.content is None:

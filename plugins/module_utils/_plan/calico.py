@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Whether a Calico that others manage may take a fabric NIC's address for the pod network's traffic."""
+"""Whether a Calico that others manage may pick a fabric NIC's address for the pod network's traffic."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SHOWN = 8
 
 
 def check_autodetection(running: t.Optional[Running], chosen: t.Sequence[NetworkLinks], findings: Findings) -> None:
-    """A host whose node has the address of the fabric NIC has no other one to take."""
+    """Warn if Calico may choose a fabric NIC, unless the node's address is on it: then the host has no other choice."""
     links = [link for network in chosen for link in network.links.values()]
     links = [link for link in links if link.host.address not in {entry["address"] for entry in link.nic["addresses"]}]
     for pods in running.facts["pod_networks"] if running else []:
@@ -42,17 +42,17 @@ def check_autodetection(running: t.Optional[Running], chosen: t.Sequence[Network
 
 
 def _place(seen: str) -> str:
-    """Arguments of kubectl for `DaemonSet kube-system/calico-node`."""
+    """kubectl arguments for `DaemonSet kube-system/calico-node`."""
     kind, _space, place = seen.partition(" ")
     namespace, _slash, name = place.partition("/")
     return f"-n {namespace} {kind.lower()}/{name}"
 
 
 def _may_take(method: str, link: HostLink, version: int) -> bool:
-    """Whether the method may choose an address of this NIC; of methods that are not known nothing is said."""
+    """Whether the method may choose an address of this NIC; False for unknown methods."""
     way, _equals, value = method.partition("=")
     values = [part.strip() for part in value.split(",") if part.strip()]
-    with contextlib.suppress(ValueError, re.error):  # Calico would end with an error
+    with contextlib.suppress(ValueError, re.error):  # Calico itself would end with an error
         own = [ipaddress.ip_interface(f"{one['address']}/{one['prefix']}") for one in link.nic["addresses"]]
         own = [one for one in own if one.version == version]
         named = any(re.search(part, link.nic["netdev"]) for part in values if way.endswith("interface"))

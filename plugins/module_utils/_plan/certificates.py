@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Certificates of the existing cluster, and tokens of its CNI plugins: which are about to end, and which have."""
+"""Certificates of the existing cluster, and tokens of its CNI plugins: which expire soon, and which have expired."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ AUTHORITY = (
 def _observed(
     host: PlacedHost, part: t.Literal["certificates", "cni_token_ends"] = "certificates"
 ) -> t.Tuple[t.List[Certificate], float]:
-    """What the host has now, and the time on its clock. What it had in an earlier run says nothing."""
+    """The host's current certificates, and the time on its clock. An earlier run's observation proves nothing."""
     if not host.facts or host.observation.get("recalled"):
         return [], 0.0
     return host.facts[part], host.facts["time"]["read"]
 
 
 def expired(host: PlacedHost) -> t.List[Certificate]:
-    """Those without which the host is no part of its cluster."""
+    """Expired certificates without which the host can't take part in its cluster."""
     certificates, now = _observed(host)
     return [each for each in certificates if needed_by_cluster(each) and has_expired(each, now)]
 
 
 def check_certificates(hosts: Hosts, days: int, managed: bool, findings: Findings) -> None:
-    """What has expired is an error where the cluster is managed here: nothing that follows would work."""
+    """Expired certificates are an error if the collection manages the cluster: no later step would work."""
     renew = RENEW if managed else ELSEWHERE
     for host in hosts.values():
         certificates, now = _observed(host)
@@ -67,7 +67,7 @@ def check_certificates(hosts: Hosts, days: int, managed: bool, findings: Finding
 
 
 def keeping_tokens(releases: Releases) -> t.List[str]:
-    """CNI plugins of the plan that never read their token again: their pods have to start again before it ends."""
+    """CNI plugins of the plan that read their token only once: their pods have to restart before it ends."""
     if not has_stack(releases) or not STACKS[stack_name(releases)].keeps_token:
         return []
     shipped = releases["ipam"] == "whereabouts" and not releases["whereabouts_standalone"]
@@ -77,7 +77,7 @@ def keeping_tokens(releases: Releases) -> t.List[str]:
 def check_cni_tokens(
     hosts: Hosts, days: int, keeping: t.Sequence[str], short: t.Sequence[str], findings: Findings
 ) -> None:
-    """short: control planes whose tokens end after an hour, whatever the plan says."""
+    """short: control planes that issue tokens for an hour only, whatever the plan says."""
     if short and keeping:
         findings.error(
             TOKENS,
@@ -102,7 +102,7 @@ def check_cni_tokens(
 
 
 def describe_cni_tokens(hosts: Hosts, days: int, keeping: t.Sequence[str], short: t.Sequence[str]) -> CniTokens:
-    """A token of an hour is from before, unless the cluster goes on to give such ones."""
+    """Tokens to renew. A one-hour token is a leftover to replace, unless the cluster still issues such tokens."""
     described: t.List[HostTokens] = []
     due: t.Dict[str, t.List[str]] = {}
     for host in hosts.values():
@@ -116,7 +116,7 @@ def describe_cni_tokens(hosts: Hosts, days: int, keeping: t.Sequence[str], short
 
 
 def describe_certificates(hosts: Hosts, days: int) -> t.List[HostCertificates]:
-    """For each node the certificate that ends first, and the names of those that are to be renewed."""
+    """For each node, the certificate that ends first, and the names of those due for renewal."""
     return [each for host in hosts.values() for each in _describe(host, *_observed(host), days)]
 
 

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What happens to each host, in a word, and what comes of the whole plan. Pure."""
+"""What happens to each host, in one word, and the outcome of the whole plan. Pure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .host_checks import missing_rdma_modules
 from .hosts import Hosts, PlacedHost
 from .running_cluster import Running
 
-# In the order in which the closing line has them: its words, and the mark before a host.
+# In the order of the closing line: its wording, and the mark in front of a host.
 WORDS: t.Dict[HostWord, t.Tuple[str, str]] = {
     "install": ("to install", "+"),
     "join": ("to join", "+"),
@@ -40,9 +40,9 @@ def host_changes(
     hardening: t.Optional[Hardening],
     rdma: bool,
 ) -> t.Dict[str, HostChange]:
-    """By inventory name. `kubernetes` is the planned release; rdma: whether fabric NICs have to have it.
+    """Changes by inventory name. `kubernetes` is the planned release; rdma: whether fabric NICs need RDMA.
 
-    memlock: the limit of locked memory that runtimes are to have, as memlock_limit has it; empty: it stays.
+    memlock: the planned limit of locked memory for runtimes, in the form of memlock_limit; empty: it stays.
     """
     nodes = {node["name"] for node in running.facts.get("nodes", [])} if running else set()
     due = {each["host"]: each["changes"] for each in hardening["due"]} if hardening else {}
@@ -60,7 +60,7 @@ def _word(host: PlacedHost, cluster: bool, known: bool, managed: bool, kubernete
     facts = host.facts
     if not facts or host.observation.get("recalled"):
         return "unknown"
-    if not managed:  # what manages the cluster installs its nodes
+    if not managed:  # whatever manages the cluster installs its nodes
         return "untouched"
     if facts["cluster"]["unfinished"]:
         return "finish"
@@ -79,7 +79,7 @@ def _why(host: PlacedHost, word: HostWord, kubernetes: str) -> t.List[str]:
 
 
 def _host_differences(host: PlacedHost, planned: PlannedHost, memlock: str, rdma: bool) -> t.List[str]:
-    """What the roles memlock and rdma_host would set, as far as the host was asked."""
+    """What the roles memlock and rdma_host would change, as far as the host was observed."""
     found = []
     seen = host.rdma
     if seen:
@@ -97,7 +97,7 @@ def _host_differences(host: PlacedHost, planned: PlannedHost, memlock: str, rdma
 
 
 def _is_limit(seen: str, wanted: str) -> bool:
-    """Whether a limit as systemd shows it is that; one that is not valid is refused by the role memlock."""
+    """Whether a limit shown by systemd equals the wanted one. The role memlock refuses an invalid one."""
     try:
         return limit_bytes(seen) == limit_bytes(wanted)
     except ValueError:
@@ -111,11 +111,11 @@ def summarize(
     drifted: t.Optional[int],
     lacking: t.Sequence[str] = (),
 ) -> Summary:
-    """drifted: objects of the cluster that site would create, change or remove, as the playbook drift has seen them;
-    None where it has not compared them since.
+    """The outcome of the plan.
 
-    lacking: networks that the cluster does not have. There is nothing to do only where site has applied a plan that
-    decides the same: that a cluster is complete can't be seen from its hosts.
+    drifted: number of objects that site would create, change or remove, as the playbook drift saw them; None if it has
+    not compared them since. lacking: networks that the cluster does not have. Nothing is left to do only if site has
+    applied a plan with the same decisions: hosts do not show whether a cluster is complete.
     """
     words = [change["word"] for change in hosts.values()]
     counts = {word: words.count(word) for word in WORDS if word in words}
@@ -142,9 +142,9 @@ def summarize(
 
 
 def _beside_hosts(since: t.Optional[Since], drifted: int, lacking: t.Sequence[str], quiet: bool) -> str:
-    """What there is to do beside the hosts; quiet: nothing is done to these.
+    """What there is to do besides the hosts; quiet: nothing changes on the hosts.
 
-    What differs from a plan that was never applied is no change of the cluster.
+    A difference from a plan that was never applied is not a change of the cluster.
     """
     found = []
     if since and since["applied"] and since["moved"]:
@@ -163,7 +163,7 @@ def _beside_hosts(since: t.Optional[Since], drifted: int, lacking: t.Sequence[st
 
 
 def show_change(change: HostChange) -> str:
-    """The cell of a host in a table: its mark and word."""
+    """A host's cell in a table: mark and word."""
     return f"{mark_of(change)} {change['word']}" if mark_of(change).strip() else WORDS[change["word"]][0]
 
 
@@ -172,7 +172,7 @@ def mark_of(change: HostChange) -> str:
 
 
 def change_lines(hosts: t.Mapping[str, HostChange], most: int) -> t.List[str]:
-    """A line for all hosts to which the same happens, and why; none for those that stay."""
+    """A line for all hosts with the same change, with its reasons; none for hosts that stay unchanged."""
     alike: t.Dict[t.Tuple[HostWord, str], t.List[str]] = {}
     for name, change in hosts.items():
         if change["word"] != "untouched":

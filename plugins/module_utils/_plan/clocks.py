@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Clocks of hosts: what is wrong with them, and whether the site's NTP servers can be used."""
+"""Clocks of hosts: problems with them, and whether the site's NTP servers are usable."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .hosts import PlacedHost
 VARIABLE = "fabric_ntp"
 CLOCK_SECONDS = 30
 CHRONY = ("chrony", "chronyd")
-# Its place chrony's package takes by itself.
+# chrony's package replaces it.
 REPLACED = "systemd-timesyncd"
 NAME = re.compile(r"(?!-)[A-Za-z0-9-]{1,63}(?<!-)(\.(?!-)[A-Za-z0-9-]{1,63}(?<!-))*\.?")
 SETS_UP = f"site sets up chrony with {VARIABLE} before Kubernetes"
@@ -23,7 +23,7 @@ SETS_UP_THERE = f"site sets up chrony with {VARIABLE} on this host, also where o
 
 
 def read_servers(given: t.Sequence[object], findings: Findings) -> t.List[str]:
-    """The NTP servers that are names or addresses. They are written into a configuration, one a line."""
+    """NTP servers that are valid names or addresses. They are written to a configuration file, one per line."""
     names = [str(entry) for entry in given]
     wrong = [name for name in names if parse_address(name) is None and not NAME.fullmatch(name)]
     if wrong:

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The cluster around the fabric: its Kubernetes version, API endpoint, and CIDRs of pods and services."""
+"""The cluster around the fabric: its Kubernetes version, its API endpoint, and its pod and service CIDRs."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SHOWN = 4  # addresses
 
 @dataclasses.dataclass(frozen=True)
 class ClusterCidrs:
-    """Addresses of pods and services; a variable that can't be read is empty here, and a finding."""
+    """CIDRs of pods and services; an invalid variable is empty here, and a finding."""
 
     pods: CidrList
     services: CidrList
@@ -39,19 +39,19 @@ class ClusterCidrs:
         return [str(cidr) for cidr in self.pods + self.services]
 
     def owners(self) -> t.Dict[str, str]:
-        """By CIDR whose addresses these are."""
+        """For each CIDR, whether it is for pods or for services."""
         return {**{str(cidr): "services" for cidr in self.services}, **{str(cidr): "pods" for cidr in self.pods}}
 
 
 def kubernetes_version(settings: Settings, hosts: Hosts) -> str:
-    """The site's, or of a cluster that is managed elsewhere the one that its first control plane runs."""
+    """The site's version, or, for a cluster managed elsewhere, the one that its first control plane runs."""
     facts = [hosts[name].facts for name in with_role(hosts, "control_plane")]
     running = [seen["kubelet"]["version"] for seen in facts if seen and seen["kubelet"]["version"]]
     return running[0] if running and not settings.manage_kubernetes else settings.kubernetes_version
 
 
 def normal_endpoint(endpoint: str) -> str:
-    """host:port in one notation; as it is where it is none."""
+    """host:port in a canonical notation; invalid text is returned unchanged."""
     try:
         host, port = split_endpoint(endpoint, API_PORT)
         return join_endpoint(str(ipaddress.ip_address(host)) if ":" in host else host.lower(), port)
@@ -60,7 +60,7 @@ def normal_endpoint(endpoint: str) -> str:
 
 
 def plan_endpoint(settings: Settings, hosts: Hosts, findings: Findings) -> str:
-    """host:port of the API server: the virtual address, the site's, or that of the first control plane."""
+    """host:port of the API server: the virtual address, the site's endpoint, or the first control plane's address."""
     wanted, planes = settings.control_plane_endpoint, with_role(hosts, "control_plane")
     virtual = parse_address(settings.control_plane_vip) if settings.manage_kubernetes else None
     if virtual is not None:
@@ -88,7 +88,7 @@ def plan_endpoint(settings: Settings, hosts: Hosts, findings: Findings) -> str:
             return ""
     address = hosts[planes[0]].address if planes else ""
     if not address:
-        return ""  # a finding already
+        return ""  # already a finding
     if len(planes) > 1 and settings.manage_kubernetes:
         findings.warning(
             "endpoint",
@@ -102,7 +102,7 @@ def plan_endpoint(settings: Settings, hosts: Hosts, findings: Findings) -> str:
 
 
 def read_cidrs(settings: Settings, hosts: Hosts, findings: Findings) -> ClusterCidrs:
-    """Pods, services and hosts must not share addresses."""
+    """The CIDRs of pods and services, which must overlap neither each other nor addresses of hosts."""
     cidrs = ClusterCidrs(
         _parse_cidrs(settings.pod_cidr, "fabric_pod_cidr", findings),
         _parse_cidrs(settings.service_cidr, "fabric_service_cidr", findings),
@@ -144,7 +144,7 @@ def read_cidrs(settings: Settings, hosts: Hosts, findings: Findings) -> ClusterC
 
 
 def _covered(cidr: Network, texts: t.Mapping[str, t.Sequence[str]]) -> t.Dict[str, t.List[str]]:
-    """The addresses of each host that a CIDR covers."""
+    """The addresses of each host that lie in a CIDR."""
     found = {}
     for name, listed in texts.items():
         inside = [address for address in map(parse_address, listed) if address is not None and address in cidr]
@@ -159,7 +159,7 @@ def _said(cidr: Network, covered: t.Mapping[str, t.Sequence[str]]) -> str:
 
 
 def _parse_cidrs(text: str, variable: str, findings: Findings) -> CidrList:
-    """One CIDR, or two of different families with a comma between."""
+    """One CIDR, or two of different families separated by a comma."""
     try:
         cidrs = [ipaddress.ip_network(part.strip()) for part in text.split(",")]
         if len({cidr.version for cidr in cidrs}) < len(cidrs):
@@ -200,7 +200,7 @@ def describe_cluster(
 
 
 def check_artifacts_dir(settings: Settings, findings: Findings) -> None:
-    """Ansible parses every file of an inventory directory: a plan in it breaks the next run."""
+    """Ansible parses every file in an inventory directory: a plan there would break the next run."""
     folder, kubeconfig = settings.artifacts_dir, settings.kubeconfig.path
     for source in settings.inventory_sources:
         if _is_inside(folder, source):

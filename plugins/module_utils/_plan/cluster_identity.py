@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Whether a kubeconfig leads to the cluster that the hosts of the inventory are in."""
+"""Whether a kubeconfig points to the cluster that the hosts of the inventory are in."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ def observed(observations: Observations) -> t.Dict[str, HostFacts]:
 
 
 def trusted_ca(facts: HostFacts) -> str:
-    """The digest of the CA of the host's cluster; empty without one.
+    """The digest of the CA of the host's cluster; empty if it is in none.
 
-    What an interrupted kubeadm left is no cluster: the next run resets it, and a new init makes a new CA.
+    A half-finished kubeadm init is not a cluster: the next run resets it, and a new init creates a new CA.
     """
     return "" if facts["cluster"]["unfinished"] else facts["kubelet"]["cluster"]
 
 
 def is_bare(observations: Observations) -> bool:
-    """Whether no host is in a cluster that kubeadm built."""
+    """Whether no host is in a cluster built by kubeadm."""
     return not any(
         trusted_ca(facts) or (facts["kubelet"]["server"] and not facts["cluster"]["unfinished"])
         for facts in observed(observations).values()
@@ -37,14 +37,14 @@ def is_bare(observations: Observations) -> bool:
 
 
 class HostIdentity(t.TypedDict):
-    """What tells a host."""
+    """What identifies a host."""
 
     hostname: str
     machine_id: str
 
 
 def is_node(facts: t.Union[HostFacts, HostIdentity], node: NodeIdentity) -> bool:
-    """Names repeat from site to site; machine IDs do not, where both are known."""
+    """Compare machine IDs if both are known, and otherwise names, which may repeat from site to site."""
     if facts["machine_id"] and node["machine_id"]:
         return facts["machine_id"] == node["machine_id"]
     return facts["hostname"].lower() == node["name"]
@@ -56,14 +56,14 @@ def claimed_names(observations: Observations) -> t.Dict[str, str]:
 
 
 def inventory_names(name: str) -> t.Set[str]:
-    """The names of a node that is called as its host in the inventory."""
+    """Names of a node that is named like its host in the inventory."""
     return {name.lower(), name.lower().partition(".")[0]}
 
 
 def disputed(hosts: t.Iterable[str], claims: t.Mapping[str, str]) -> t.Dict[str, str]:
-    """Hosts that call themselves as another host is called: what speaks against it, by inventory name.
+    """Hosts that claim another host's name, with the evidence, by inventory name.
 
-    A host that did not answer keeps the name that it has in the inventory.
+    A host that did not answer keeps its inventory name.
     """
     owners: t.Dict[str, t.List[str]] = {}
     for name in hosts:
@@ -78,7 +78,7 @@ def disputed(hosts: t.Iterable[str], claims: t.Mapping[str, str]) -> t.Dict[str,
 
 
 def inventory_addresses(observations: Observations) -> t.Dict[str, t.Set[str]]:
-    """Addresses that only this host has in the inventory. Several may be reached by ports of one."""
+    """Addresses that only one host has in the inventory. Several hosts may be reached through ports of one address."""
     reached = collections.Counter(seen.get("reached", "") for seen in observations.values())
     return {
         name: normal_addresses(
@@ -89,9 +89,9 @@ def inventory_addresses(observations: Observations) -> t.Dict[str, t.Set[str]]:
 
 
 def mistaken(observations: Observations, nodes: t.Sequence[NodeIdentity]) -> t.Dict[str, str]:
-    """Hosts that call themselves as a node is called which they are not: what shows that, by inventory name.
+    """Hosts that claim the name of a node that they are not, with the evidence, by inventory name.
 
-    What a host is, the inventory says by its addresses, and otherwise by its name.
+    The inventory decides what a host is: by its addresses, or else by its name.
     """
     claims = claimed_names(observations)
     found = disputed(observations, claims)
@@ -125,22 +125,22 @@ def mistaken(observations: Observations, nodes: t.Sequence[NodeIdentity]) -> t.D
 
 
 class Reserved(t.NamedTuple):
-    """Addresses that are no host's own."""
+    """Addresses that do not belong to a single host."""
 
-    addresses: t.Collection[str]  # of the API, for all control planes
-    services: str  # CIDRs with commas between
+    addresses: t.Collection[str]  # of the API, shared by all control planes
+    services: str  # CIDRs separated by commas
 
 
 class KnownNodes(t.TypedDict):
-    """Which node each host is, by plan and inventory, where the host says so too."""
+    """Which node each host is according to plan and inventory, if the host confirms it."""
 
     nodes: t.Dict[str, str]  # by inventory name
-    addresses: t.Dict[str, t.List[str]]  # that a node's certificate may have, by the name of the node
-    problems: t.Dict[str, str]  # by inventory name: why a host is not taken for what it says
+    addresses: t.Dict[str, t.List[str]]  # addresses allowed in a node's certificate, by node name
+    problems: t.Dict[str, str]  # by inventory name: why a host's claim is not accepted
 
 
 class HostOfPlan(t.TypedDict):
-    """The part of plan.json about a host that is read."""
+    """The fields of a host that are read from plan.json."""
 
     node: str
     address: str
@@ -152,7 +152,7 @@ def is_reserved(address: str, reserved: Reserved) -> bool:
     try:
         ranges = [ipaddress.ip_network(part.strip()) for part in reserved.services.split(",") if part.strip()]
         return any(ipaddress.ip_address(address) in each for each in ranges)
-    except ValueError:  # no address: no certificate is for it
+    except ValueError:  # not an address, so no certificate is for it
         return True
 
 
@@ -163,9 +163,9 @@ def known_nodes(
     reserved: Reserved,
     asking: t.Collection[str] = (),
 ) -> KnownNodes:
-    """For the hosts that said who they are. `inventory` has all hosts, with their addresses as far as it names them.
+    """Nodes of the hosts that reported their names. `inventory` has all hosts, with their addresses if it names any.
 
-    Those that are `asking` want a serving certificate, which takes an address.
+    Hosts in `asking` want a serving certificate, for which they need an address.
     """
     names = {
         host: plan[host]["node"]
@@ -206,9 +206,9 @@ def check_planned(
     planned: t.Collection[str],
     plan_file: str,
 ) -> None:
-    """Refuse to begin if only a plan could say which node a host is, or which address it has.
+    """Refuse to start if only a plan could tell which node a host is, or which address it has.
 
-    A host that has the name of another is refused alone.
+    If a host claims the name of another, only that host is refused.
     """
     others = disputed(inventory, claims)
     seen = [
@@ -229,7 +229,7 @@ def check_planned(
 
 
 def check_names(observations: Observations, nodes: t.Sequence[NodeIdentity]) -> None:
-    """Refuse to go on with a host that says it is another: its node would be drained, changed or deleted for it."""
+    """Refuse to go on if a host claims to be another: the wrong node would be drained, changed or deleted."""
     found = mistaken(observations, nodes)
     if found:
         raise FabricError(
@@ -242,10 +242,10 @@ def check_names(observations: Observations, nodes: t.Sequence[NodeIdentity]) -> 
 
 
 def why_another(observations: Observations, cluster: ClusterIdentity) -> str:
-    """What shows that the hosts are in another cluster; empty if nothing does.
+    """Evidence that the hosts are in another cluster; empty if there is none.
 
-    Every host that trusts a CA has to trust the cluster's. Where no host says which, as with k3s, one of them has to be
-    a node.
+    Every host that trusts a CA must trust the cluster's. If no host reports a CA, as with k3s, at least one host has to
+    be a node of the cluster.
     """
     hosts = observed(observations)
     trusted = {name: trusted_ca(facts) for name, facts in hosts.items() if trusted_ca(facts)}
@@ -272,7 +272,7 @@ def check_cluster(observations: Observations, cluster: ClusterIdentity) -> None:
         why,
         "Run in the folder of this site, or set fabric_kubeconfig (with another fabric_api_host,"
         " fabric_api_kubeconfig) to the kubeconfig of this cluster."
-        # Allowed there, the run would write to whichever cluster the file is of.
+        # If this were allowed, the run would write to whichever cluster the kubeconfig belongs to.
         + (
             f" kubeadm was interrupted on {shorten_list(interrupted, SHOWN)}: ipu.fabric.site finishes it."
             if interrupted

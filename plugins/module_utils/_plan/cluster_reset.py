@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Whether a cluster may be taken away from its hosts: it has to be named, and to be the one of these hosts. Pure."""
+"""Whether a cluster may be removed from its hosts: it must be named, and be the one of these hosts. Pure."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SHOWN = 8  # names in a line
 
 
 class FoundOnHost(t.TypedDict, total=False):
-    """Result of host_reset in check mode; of a host that was not reached only why."""
+    """Result of host_reset in check mode; for an unreachable host, only the reason."""
 
     cluster: ClusterMark
     removed: t.Dict[str, t.List[str]]
@@ -25,7 +25,7 @@ class FoundOnHost(t.TypedDict, total=False):
 
 
 class ClusterAnswer(t.TypedDict, total=False):
-    """What the API says, as cluster_info returns it."""
+    """The API's answer, as cluster_info returns it."""
 
     present: bool
     ca: str
@@ -33,7 +33,7 @@ class ClusterAnswer(t.TypedDict, total=False):
 
 
 class Confirmation(t.NamedTuple):
-    """What was given on the command line."""
+    """The confirmation given on the command line."""
 
     name: str
     force: bool
@@ -42,11 +42,11 @@ class Confirmation(t.NamedTuple):
 class ResetPlan(t.TypedDict):
     """What reset.yml does with fabric_reset=cluster."""
 
-    name: str  # of the cluster; empty where no host has it any more
-    ca: str  # digest; empty where no host has it any more
+    name: str  # of the cluster; empty if no host is in it any more
+    ca: str  # digest; empty if no host is in the cluster any more
     serving: t.List[str]  # hosts whose API server runs
     table: t.List[str]
-    refusal: str  # why nothing is removed, and what to do; empty where all may go
+    refusal: str  # why nothing is removed, and what to do; empty if everything may be removed
 
 
 def describe_host(name: str, found: FoundOnHost) -> t.List[str]:
@@ -57,14 +57,14 @@ def describe_host(name: str, found: FoundOnHost) -> t.List[str]:
 
 
 def is_elsewhere(mark: ClusterMark, known: t.Collection[ClusterMark]) -> bool:
-    """Whether a host whose CA is not known has another API server than the hosts whose cluster is."""
+    """Whether a host without a known CA has another API server than the hosts with one."""
     return bool(known and mark["server"] and not mark["ca"]) and mark["server"] not in {
         word for each in known for word in (each["server"], each["name"])
     }
 
 
 def why_not_one_to_one(marks: t.Mapping[str, ClusterMark], nodes: t.Sequence[NodeIdentity]) -> str:
-    """Which hosts pass for the same node, or for one that the cluster knows as another machine; empty if none does."""
+    """Which hosts look like the same node, or like one that the cluster knows as another machine; empty if none do."""
     ids: t.Dict[str, t.List[str]] = {}
     for name, mark in marks.items():
         ids.setdefault(mark["machine_id"], []).append(name)
@@ -93,7 +93,7 @@ def _node(mark: ClusterMark, known: t.Mapping[str, str]) -> NodeIdentity:
 def why_not(
     hosts: t.Mapping[str, FoundOnHost], answer: ClusterAnswer, jobs: t.Sequence[str], force: bool
 ) -> t.Tuple[str, str]:
-    """What is against it, and what to do about that; empty if nothing is."""
+    """What prevents the removal, and what to do about it; both empty if nothing does."""
     silent = [name for name, found in hosts.items() if "removed" not in found]
     if silent:
         return (
@@ -119,7 +119,7 @@ def why_not(
             "Take the hosts of another cluster out of the inventory. One that was in this cluster is taken out of it"
             " with kubeadm reset on that host.",
         )
-    # What does not say whether its API server runs may have one.
+    # A host that does not report whether its API server runs may have one.
     serving = [name for name, mark in every.items() if mark.get("serves", bool(mark["server"]))]
     if not answer.get("present") and serving:
         return (
@@ -128,7 +128,7 @@ def why_not(
             "Let it answer: where certificates have ended, run ipu.fabric.renew_certificates. If its cluster is lost,"
             " stop it on these hosts (systemctl stop kubelet, then its container), and run again.",
         )
-    # A host whose CA is not known may still be one of a cluster.
+    # A host without a known CA may still be in a cluster.
     if not answer.get("present") or not (authorities or any(mark["server"] for mark in every.values())):
         return "", ""
     if authorities and answer["ca"] not in ("", *authorities):
@@ -167,7 +167,7 @@ def plan_reset(
     reports: t.Sequence[str],
     given: Confirmation,
 ) -> ResetPlan:
-    """reports: paths on this machine, which go with the cluster."""
+    """reports: paths on the controller, which are removed with the cluster."""
     table = [line for host, found in hosts.items() if "removed" in found for line in describe_host(host, found)]
     table += wrap_words(f"this machine: files: {', '.join(reports)}", "  ") if reports else []
     reached = {name: found for name, found in hosts.items() if "removed" in found}

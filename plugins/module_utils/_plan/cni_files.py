@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Configurations of pod networks on the hosts: runtimes take the first one by its name, whoever has put it there."""
+"""CNI configurations on the hosts: a runtime takes the first one by file name, whoever wrote it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .hosts import Hosts
 from .running_cluster import Running
 
 CHECK = "cni-files"
-# The file of each pod network that the role kubernetes sets up, and the plugin in it.
+# The file of each pod network that the role kubernetes installs, and its plugin.
 OURS = {"calico": CniFile(name="10-calico.conflist", plugin="calico")}
 OURS["flannel"] = CniFile(name="10-flannel.conflist", plugin="flannel")
 MULTUS = ("multus", "multus-shim")
@@ -24,7 +24,7 @@ MULTUS = ("multus", "multus-shim")
 def check_cni_files(
     settings: Settings, hosts: Hosts, running: t.Optional[Running], has_networks: bool, findings: Findings
 ) -> None:
-    """Every host. What one reported in an earlier run is not checked again."""
+    """Check every host, except those with only an observation from an earlier run."""
     pod_networks = running.facts["pod_networks"] if running else []
     exclusive = next((each for each in pod_networks if each.get("exclusive")), None)
     if running and exclusive and has_networks:
@@ -42,7 +42,7 @@ def _describe(files: t.Sequence[CniFile]) -> str:
 
 
 def _check_disabled(name: str, facts: HostFacts, findings: Findings) -> None:
-    """What Cilium has renamed stays so, also where it leaves new files alone by now."""
+    """Find multus configurations that Cilium renamed: they stay renamed even if Cilium no longer renames new files."""
     disabled = [file for file in facts.get("cni_disabled", []) if file["plugin"] in MULTUS]
     if disabled and not any(file["plugin"] in MULTUS for file in facts["cni_files"]):
         findings.error(CHECK, [name], cilium.WHY, f"{_describe(disabled)}, and no other of multus", cilium.ADVICE)
@@ -71,7 +71,7 @@ def _check_host(name: str, facts: HostFacts, settings: Settings, findings: Findi
             "See the pods of the pod network on this node; site sets it up where fabric_cni names one.",
         )
     ours = OURS.get(settings.cni) if settings.manage_kubernetes else None
-    # Else each node would say once more what was said of the cluster.
+    # Otherwise each node would repeat what was already reported for the cluster.
     if ours and not findings.has_error("cluster-cni"):
         _check_foreign(name, [file for file in files if file["plugin"] not in MULTUS], ours, folder, findings)
 

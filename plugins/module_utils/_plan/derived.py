@@ -1,8 +1,8 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A plan of any cluster, from the objects that it has: what its networks promise, for the proof to test. Pure.
+"""Derives a plan from the objects of any cluster: what its networks promise, for the proof to test. Pure.
 
-What can't be derived, or not be proved without harm to others, is named with the reason.
+Networks that can't be derived, or not be proved without harm to others, are listed with the reason.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from .._model.profiles import INFINIBAND, INFINIBAND_ONLY
 from .._model.stacks import OWN_DEVICES, OWN_IPAM, STACKS
 from .derived_addresses import Given, LeftOutError, Pools, addresses_of
 
-# With the mode that they have by default.
+# With their default modes.
 CNIS = {"macvlan": "bridge", "ipvlan": "l2", "sriov": "", "host-device": "", "ipoib": "", "ib-sriov": ""}
 MADE_BY = {stack.network: name for name, stack in STACKS.items()}
-CONTROL_PLANES = ("node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master")  # keys of taints
-NO_MASTER = "(default route)"  # the NIC that CNI plugins take where no other is named
+CONTROL_PLANES = ("node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master")  # taint keys
+NO_MASTER = "(default route)"  # the NIC that CNI plugins take if none is named
 ALONE = 'Prove it alone: -e \'{{"fabric_prove_networks": ["{}"]}}\'.'
 
 
 @dataclasses.dataclass(frozen=True)
 class ClusterObjects:
-    """Objects of a cluster as its API returns them. Lists of several kinds have `kind` in each."""
+    """Objects of a cluster as its API returns them. In lists of several kinds, each object has its `kind`."""
 
     version: str  # of Kubernetes, without v
     endpoint: str  # host:port of the API
@@ -42,18 +42,18 @@ class ClusterObjects:
     networks: t.Sequence[Object]  # MacvlanNetworks, HostDeviceNetworks, SriovNetworks, SpiderMultusConfigs
     pools: Pools
     policies: t.Sequence[Object]  # NicClusterPolicies, NicNodePolicies, SriovNetworkNodePolicies
-    config_maps: t.Sequence[Object]  # of device plugins that were installed by hand, and of multus
+    config_maps: t.Sequence[Object]  # of device plugins installed by hand, and of multus
     multus: t.Sequence[Object]  # its DaemonSets
-    pods: t.Sequence[Object]  # that run
+    pods: t.Sequence[Object]  # running ones
 
 
 class Resource(t.NamedTuple):
     """A resource of a device plugin."""
 
-    name: str  # without its prefix, which options of the plugin can set
+    name: str  # without its prefix, which the plugin's options can change
     rdma: bool
-    interfaces: t.FrozenSet[str]  # that it selects by name; empty: it selects by something else
-    labels: t.Optional[t.Mapping[str, str]]  # of the nodes that are to have it; None: not stated
+    interfaces: t.FrozenSet[str]  # selected by name; empty: it selects by something else
+    labels: t.Optional[t.Mapping[str, str]]  # of the nodes that should have it; None: not stated
 
 
 # ---- resources of device plugins ------------------------------------------------------------------------------------
@@ -68,7 +68,7 @@ def read_config(text: object) -> Object:
 
 
 def plugin_resources(spec: Object, labels: t.Optional[t.Mapping[str, str]]) -> t.Iterator[Resource]:
-    """What the device plugins of a NicClusterPolicy or a NicNodePolicy offer."""
+    """Resources offered by the device plugins of a NicClusterPolicy or a NicNodePolicy."""
     shared = read_config(query("rdmaSharedDevicePlugin.config", spec))
     for entry in query("configList[?resourceName]", shared) or ():
         names = query("[selectors.ifNames, devices][] | []", entry) or ()
@@ -97,15 +97,15 @@ def allocatable(node: Object) -> t.Mapping[str, str]:
 
 
 def full_name(resource: str, nodes: t.Iterable[Object]) -> str:
-    """A resource as nodes name it; with the usual prefix where none has it."""
+    """A resource's full name as on nodes; with the usual prefix if no node has it."""
     names = {name for node in nodes for name in allocatable(node) if name.rpartition("/")[2] == resource}
     return min(names, default=f"rdma/{resource}")
 
 
 def resource_of(master: str, asked: str, known: t.Sequence[Resource], nodes: t.Sequence[Object]) -> t.Tuple[str, str]:
-    """The RDMA resource that pods on a NIC ask for, and what is uncertain of it. Both may be empty.
+    """The RDMA resource for pods on a NIC, and what is uncertain about it. Both may be empty.
 
-    asked: the one that the network names itself.
+    asked: the one that the network itself names.
     """
     if asked:
         return asked if "/" in asked else full_name(asked, nodes), ""
@@ -124,10 +124,10 @@ def resource_of(master: str, asked: str, known: t.Sequence[Resource], nodes: t.S
 
 
 class Candidate(t.NamedTuple):
-    """A network that can be proved, and on which nodes."""
+    """A network that can be proved, and the nodes for it."""
 
     network: PlannedNetwork
-    config: Object  # its part of the CNI configuration
+    config: Object  # its plugin's part of the CNI configuration
     notes: t.List[NotProved]
 
 
@@ -141,7 +141,7 @@ def left_out(place: Name, error: LeftOutError) -> NotProved:
 
 
 def main_plugin(attachment: Object) -> t.Tuple[Object, t.List[str]]:
-    """The plugin that makes the interface, and the types of those that follow it."""
+    """The plugin that creates the interface, and the types of the chained plugins after it."""
     text = query("spec.config", attachment)
     if not text:
         raise LeftOutError("its CNI configuration is a file on the nodes, which the API does not show")
@@ -160,12 +160,12 @@ def main_plugin(attachment: Object) -> t.Tuple[Object, t.List[str]]:
 
 
 def usable_nodes(nodes: t.Iterable[Object]) -> t.List[Object]:
-    """Without those that are cordoned."""
+    """Nodes that are not cordoned."""
     return [node for node in nodes if not query("spec.unschedulable", node)]
 
 
 def nodes_with(resource: str, known: t.Sequence[Resource], nodes: t.Sequence[Object]) -> t.List[Object]:
-    """The nodes that have a resource, and those that a policy selects for it. Without one, all but control planes."""
+    """Nodes that have a resource, or that a policy selects for it. Without a resource, all but control planes."""
     if not resource:
         taints = [set(query("spec.taints[?effect!='PreferNoSchedule'].key", node) or ()) for node in nodes]
         return [node for node, keys in zip(nodes, taints) if not keys & set(CONTROL_PLANES)]
@@ -179,7 +179,7 @@ def nodes_with(resource: str, known: t.Sequence[Resource], nodes: t.Sequence[Obj
 
 
 def isolation(seen: ClusterObjects) -> t.Optional[t.Set[str]]:
-    """The only namespaces whose networks pods of others may use; None: all."""
+    """The only namespaces whose networks may be used from other namespaces; None: all."""
     texts = [text for config in seen.config_maps for text in (config.get("data") or {}).values()]
     configs = [read_config(text) for text in texts]
     words = query("[].spec.template.spec.containers[].[command, args][] | []", list(seen.multus)) or ()
@@ -211,7 +211,7 @@ def planned_subnet(given: Given) -> PlannedSubnet:
 
 
 def derive_network(attachment: Object, seen: ClusterObjects, known: t.Sequence[Resource]) -> Candidate:
-    """LeftOutError where it can't be proved."""
+    """The plan of one network. LeftOutError if it can't be proved."""
     place = name_of(attachment)
     config, chain = main_plugin(attachment)
     cni, master = str(config["type"]), str(config.get("master") or NO_MASTER)
@@ -254,7 +254,7 @@ def derive_network(attachment: Object, seen: ClusterObjects, known: t.Sequence[R
         "made_by": next((MADE_BY[kind] for kind in owners if kind in MADE_BY), ""),
     }
     if network["made_by"] == OWN_IPAM and "coordinator" not in chain:
-        network["made_by"] = ""  # pods have no routes of their own on each rail then
+        network["made_by"] = ""  # without it, pods have no separate routes for each rail
     if cni != "macvlan":
         network["cni"] = cni
     if "sbr" in chain:
@@ -271,7 +271,7 @@ def derive_network(attachment: Object, seen: ClusterObjects, known: t.Sequence[R
 
 
 def device_resource(asked: str, chain: t.Sequence[str], known: t.Sequence[Resource]) -> str:
-    """The resource that a pod has to ask for, to get a device of its own."""
+    """The resource that a pod has to request to get its own device."""
     if not asked:
         raise LeftOutError(
             "it has no annotation that names its resource, so no pod gets a device by asking",
@@ -287,7 +287,7 @@ def device_resource(asked: str, chain: t.Sequence[str], known: t.Sequence[Resour
 
 
 def chosen_attachments(seen: ClusterObjects, only: t.Sequence[str]) -> t.List[Object]:
-    """Those that are to be proved, by namespace and name. FabricError for a name that none has."""
+    """Attachments to prove, sorted by namespace and name. FabricError for an unknown name."""
     ordered = sorted(seen.attachments, key=name_of)
     names = ["/".join(name_of(each)) for each in ordered]
     wanted = {each if "/" in each else f"default/{each}" for each in only}
@@ -304,7 +304,7 @@ def chosen_attachments(seen: ClusterObjects, only: t.Sequence[str]) -> t.List[Ob
 
 
 def lacking_attachments(seen: ClusterObjects, only: t.Sequence[str]) -> t.Iterator[NotProved]:
-    """Networks of operators without what multus reads."""
+    """Networks of operators that lack a NetworkAttachmentDefinition."""
     there = {name_of(each) for each in seen.attachments}
     for obj in () if only else seen.networks:
         namespace, name = name_of(obj)
@@ -317,7 +317,7 @@ def lacking_attachments(seen: ClusterObjects, only: t.Sequence[str]) -> t.Iterat
 
 
 def refuse_clash(one: Candidate, taken: t.Sequence[Candidate]) -> None:
-    """What can't be in one pod with the networks before it."""
+    """Refuse a network that can't be in one pod with the networks before it."""
     network = one.network
     place = f"{network['namespace']}/{network['name']}"
     for other in taken:
@@ -354,7 +354,7 @@ def derive_networks(seen: ClusterObjects, only: t.Sequence[str]) -> t.Tuple[t.Li
 
 
 def pod_cidrs(nodes: t.Iterable[Object]) -> str:
-    """Those that the nodes have, as few as possible; empty where the pod network keeps them to itself."""
+    """Pod CIDRs of the nodes, merged; empty if the pod network does not publish them."""
     cidrs = [ipaddress.ip_network(text) for node in nodes for text in query("spec.podCIDRs", node) or ()]
     by_family = itertools.chain.from_iterable(
         ipaddress.collapse_addresses([each for each in cidrs if each.version == version])  # type: ignore[type-var]
@@ -364,7 +364,7 @@ def pod_cidrs(nodes: t.Iterable[Object]) -> str:
 
 
 def planned_link(network: PlannedNetwork) -> PlannedLink:
-    """The NIC of a node, of which only the name is known."""
+    """A node's NIC, of which only the name is known."""
     return {
         "netdev": network["master"],
         "altname": "",
@@ -385,9 +385,9 @@ def planned_link(network: PlannedNetwork) -> PlannedLink:
 
 
 def derive_plan(seen: ClusterObjects, only: t.Sequence[str] = ()) -> Plan:
-    """The plan of what is there. FabricError where there is nothing to prove.
+    """The plan of an existing cluster. FabricError if there is nothing to prove.
 
-    only: namespace/name of the networks that it is about; empty: all.
+    only: namespace/name of the networks to include; empty: all.
     """
     networks, beside = derive_networks(seen, only)
     if not networks:

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which addresses pods get of a network that somebody else made, by its IPAM, and on which nodes. Pure."""
+"""Which addresses pods get on a network that others made, by its IPAM, and on which nodes. Pure."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ with contextlib.suppress(ImportError):  # the module says so, by its `libraries`
     import netaddr
 
 HOSTNAME = "kubernetes.io/hostname"
-AFFINITIES = ("podAffinity", "namespaceAffinity", "namespaceName")  # of a SpiderIPPool that is for some pods only
+AFFINITIES = ("podAffinity", "namespaceAffinity", "namespaceName")  # fields of a SpiderIPPool for some pods only
 
 
 class LeftOutError(Exception):
@@ -37,11 +37,11 @@ class Pools(t.NamedTuple):
     """Pools of a cluster as its API returns them."""
 
     nv_ipam: t.Sequence[Object]  # each with its kind, IPPool or CIDRPool
-    own: t.Sequence[Object]  # of the stack that has its own IPAM
+    own: t.Sequence[Object]  # of the stack with its own IPAM
 
 
 class Given(t.NamedTuple):
-    """What pods get of one subnet."""
+    """What pods get from one subnet."""
 
     cidr: Network
     allowed: netaddr.IPSet
@@ -54,20 +54,20 @@ class Given(t.NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Addresses:
-    """What pods get of a network."""
+    """What pods get on a network."""
 
-    given: t.List[Given] = dataclasses.field(default_factory=list)  # one of each family at most
+    given: t.List[Given] = dataclasses.field(default_factory=list)  # at most one for each family
     pools: t.List[PlannedPool] = dataclasses.field(default_factory=list)  # of nv-ipam
     notes: t.List[t.Tuple[str, str]] = dataclasses.field(default_factory=list)  # what is not known, and what to do
-    single: bool = False  # every pod gets the same addresses
-    nodes: t.Callable[[Object], bool] = lambda _node: True  # whether a node can give some
+    single: bool = False  # all pods get the same addresses
+    nodes: t.Callable[[Object], bool] = lambda _node: True  # whether a node can provide them
 
 
 # ---- which nodes ----------------------------------------------------------------------------------------------------
 
 
 def meets(requirement: Object, labels: t.Mapping[str, str]) -> bool:
-    """Whether labels meet a requirement of a selector. Gt and Lt are not known to pools."""
+    """Whether labels meet a requirement of a selector. Pools do not support Gt and Lt."""
     key, values = requirement["key"], requirement.get("values") or ()
     rules = {
         "In": labels.get(key) in values,
@@ -84,9 +84,9 @@ def labels_of(node: Object) -> t.Dict[str, str]:
 
 
 def selects(selector: t.Optional[Object], node: Object) -> bool:
-    """Whether a node is one of a selector's: terms, of which one is to be met, or labels and expressions, all of them.
+    """Whether a selector selects a node.
 
-    No selector is all nodes.
+    It has terms, of which one must match, or labels and expressions, which must all match. None: all nodes.
     """
     if not selector:
         return True
@@ -102,7 +102,7 @@ def selects(selector: t.Optional[Object], node: Object) -> bool:
 
 
 def one_of_each_family(parts: t.Sequence[Given]) -> t.Tuple[t.List[Given], t.List[t.Tuple[str, str]]]:
-    """Several ranges of one subnet are one. Of several subnets a pod gets one, and nothing says which."""
+    """Merge several ranges of one subnet. With several subnets, a pod gets an address of one of them, unknown which."""
     found, notes = [], []
     for version in (4, 6):
         mine = [each for each in parts if each.cidr.version == version]
@@ -124,7 +124,7 @@ def of_whereabouts(ipam: Object, _pools: Pools) -> Addresses:
 
 
 def _given(cidr: Network, allowed: netaddr.IPSet, gateway: t.Optional[str]) -> Given:
-    """A gateway of another family is another subnet's."""
+    """One subnet's addresses. A gateway outside it belongs to another subnet."""
     with contextlib.suppress(ValueError):
         if gateway and ipaddress.ip_address(gateway) in cidr:
             return Given(cidr, allowed - netaddr.IPSet([gateway]), gateway)
@@ -132,7 +132,7 @@ def _given(cidr: Network, allowed: netaddr.IPSet, gateway: t.Optional[str]) -> G
 
 
 def of_host_local(ipam: Object, _pools: Pools) -> Addresses:
-    """It gives nobody the gateway, which is the first address where none is stated."""
+    """host-local never allocates the gateway, which is the first address if not stated."""
     parts = []
     entries = query(
         "[@, ranges[]][].{range: subnet, range_start: rangeStart, range_end: rangeEnd, gateway: gateway}", ipam
@@ -185,7 +185,7 @@ def of_nv_ipam(ipam: Object, pools: Pools) -> Addresses:
 
 
 def of_own_ipam(ipam: Object, pools: Pools) -> Addresses:
-    """Of several pools of a family a pod gets an address of the first that is for its node."""
+    """Among several pools of a family, a pod gets an address from the first one that is for its node."""
     known = {pool["metadata"]["name"]: pool["spec"] for pool in pools.own if not pool["spec"].get("disable")}
     named = [*(ipam.get("default_ipv4_ippool") or ()), *(ipam.get("default_ipv6_ippool") or ())]
     named = named or [name for name, spec in known.items() if spec.get("default")]
@@ -226,7 +226,7 @@ IPAMS: t.Dict[str, t.Callable[[Object, Pools], Addresses]] = {
 
 
 def addresses_of(ipam: object, pools: Pools) -> Addresses:
-    """LeftOutError where pods get none, or the proof's pods would take those of others."""
+    """Addresses by IPAM. LeftOutError if pods get none, or if the proof's pods would take those of others."""
     kind = str(ipam.get("type") or "") if isinstance(ipam, dict) else ""
     if not isinstance(ipam, dict) or not kind:
         raise LeftOutError("its pods get no address (no IPAM), and the proof tests from address to address")

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Device files that a release of the RDMA device plugin demands, and what the kernels of hosts have."""
+"""Device files that a release of the RDMA device plugin requires, and those that the hosts' kernels create."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .host_links import HostLink, NetworkLinks
 
 
 def check_device_files(chosen: t.Sequence[NetworkLinks], releases: Releases, ipam: str, findings: Findings) -> None:
-    """Old device plugins ignore an RDMA device without issm*, and newer kernels make none for RoCE."""
+    """Old device plugins ignore an RDMA device without issm*, which newer kernels do not create for RoCE."""
     release = releases["network_operator"]
     first = kernel_before(release)
     if not first:
@@ -38,7 +38,7 @@ def check_device_files(chosen: t.Sequence[NetworkLinks], releases: Releases, ipa
 
 
 def _missing(link: HostLink, first: t.Tuple[int, ...]) -> str:
-    """What shows that the NIC's RDMA device has no issm*; its files tell more than the kernel's release."""
+    """Evidence that the NIC's RDMA device has no issm*; its files are more reliable than the kernel's release."""
     kernel = link.host.facts["kernel"] if link.host.facts else ""
     files = link.host.rdma.get("mad_files", {}).get(link.nic["device"], []) if link.host.rdma else []
     if files:

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What makes the nodes of the cluster, and where all of them look for CNI files: DaemonSets have one path for all."""
+"""What set up the cluster's nodes, and where they look for CNI files: a DaemonSet has one path for all nodes."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from .._model.settings import Settings
 from .._model.stacks import describe_stack
 from .hosts import Hosts
 
-NAMES = 4  # of hosts, in one line
-# Directories of a host's facts, with the site's variable for each and the directory that charts have without a value.
+NAMES = 4  # host names in one line
+# Keys of directories in a host's facts, each with the directory that charts use by default.
 DIRECTORIES: t.Tuple[t.Tuple[t.Literal["cni_bin_directory", "cni_network_directory"], str], ...] = (
     ("cni_bin_directory", CNI_BIN),
     ("cni_network_directory", CNI_NETWORK),
@@ -24,7 +24,7 @@ DIRECTORIES: t.Tuple[t.Tuple[t.Literal["cni_bin_directory", "cni_network_directo
 
 
 def made_by(hosts: Hosts) -> t.Dict[str, KubernetesFacts]:
-    """The facts of the hosts that are nodes. Observations of earlier releases have none."""
+    """The facts of the hosts that are nodes. Observations of earlier releases lack them."""
     found = {
         name: host.facts["kubernetes"] for name, host in hosts.items() if host.facts and "kubernetes" in host.facts
     }
@@ -32,7 +32,7 @@ def made_by(hosts: Hosts) -> t.Dict[str, KubernetesFacts]:
 
 
 def plan_distribution(settings: Settings, hosts: Hosts, releases: Releases, findings: Findings) -> Distribution:
-    """That of the cluster. A cluster of our own is kubeadm's, whatever is on its hosts now."""
+    """The cluster's distribution. A cluster that the collection manages is kubeadm's, whatever is on its hosts now."""
     nodes = {} if settings.manage_kubernetes else made_by(hosts)
     if not settings.manage_kubernetes:
         _check_nodes(settings, hosts, nodes, findings)
@@ -53,7 +53,7 @@ def plan_distribution(settings: Settings, hosts: Hosts, releases: Releases, find
 
 
 def _by_value(values: t.Mapping[str, str]) -> str:
-    """Hosts by what they have, for a message."""
+    """Hosts grouped by value, for a message."""
     found: t.Dict[str, t.List[str]] = {}
     for name, value in values.items():
         found.setdefault(value, []).append(name)
@@ -108,9 +108,9 @@ def _check_nodes(settings: Settings, hosts: Hosts, nodes: t.Mapping[str, Kuberne
 
 
 def _check_release(planned: Distribution, releases: Releases, findings: Findings) -> None:
-    """A stack that can't be told the directories writes where nobody looks."""
+    """A stack that does not know these directories would write its files where no runtime looks."""
     lacking = [planned[key] for key, _usual in DIRECTORIES if planned[key] and not releases["features"].get(key)]
-    if lacking and releases["ipam"]:  # a release that is not known is a finding already
+    if lacking and releases["ipam"]:  # an unknown release is already a finding
         findings.error(
             "cni-directories",
             [],

@@ -11,7 +11,7 @@ from .._model.observation import ADVERTISED, LEASE, LinkAddress
 
 
 def parse_address(text: str) -> t.Optional[Address]:
-    """The address, or None where the text is no IP address."""
+    """The address, or None if the text is not an IP address."""
     try:
         return read_address(text)
     except ValueError:
@@ -19,9 +19,9 @@ def parse_address(text: str) -> t.Optional[Address]:
 
 
 def static_first(addresses: t.Iterable[LinkAddress]) -> t.List[LinkAddress]:
-    """Those that somebody set, then leases, single ones after them, which tell no subnet (as DHCPv6 gives them).
+    """Static addresses, then leases, then single ones without a subnet (as from DHCPv6), then advertised ones.
 
-    Last come those of router advertisements, which `ip` lists before the others.
+    `ip` lists those of router advertisements before the others.
     """
 
     def key(one: LinkAddress) -> t.Tuple[bool, bool, bool]:
@@ -32,6 +32,6 @@ def static_first(addresses: t.Iterable[LinkAddress]) -> t.List[LinkAddress]:
 
 
 def is_loopback(text: str) -> bool:
-    """Whether an address or a host name means the host itself."""
+    """Whether an address or a host name is the host itself."""
     address = parse_address(text)
     return address.is_loopback if address else text.split(".")[0] == "localhost"

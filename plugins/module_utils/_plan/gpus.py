@@ -15,11 +15,11 @@ from .host_links import NetworkLinks
 from .hosts import Hosts, PlacedHost
 from .nics import common_ports, nearest
 
-SHOWN = 4  # ports that a finding lists
+SHOWN = 4  # ports in a finding
 
 
 def check_gpus(settings: Settings, hosts: Hosts, findings: Findings) -> None:
-    """The GPU operator is asked for, and no host that was observed has anything for it."""
+    """Warn if the GPU operator is requested, but no observed host has a GPU."""
     observed = {name: host.rdma["gpus"] for name, host in hosts.items() if host.rdma}
     if settings.gpu and observed and not any(observed.values()):
         findings.warning(
@@ -32,7 +32,7 @@ def check_gpus(settings: Settings, hosts: Hosts, findings: Findings) -> None:
 
 
 def check_redirects(chosen: t.Sequence[NetworkLinks], findings: Findings) -> None:
-    """GPUs and NICs behind one switch reach each other there, unless its ports send all to the processor first."""
+    """GPUs and NICs behind one switch reach each other directly, unless its ports redirect all to the processor."""
     found: t.Dict[str, t.Set[str]] = {}
     for network in chosen:
         for name, link in network.links.items():
@@ -57,14 +57,14 @@ def check_redirects(chosen: t.Sequence[NetworkLinks], findings: Findings) -> Non
 
 
 def _between(one: str, other: str) -> t.Set[str]:
-    """The ports between two PCI functions that are behind one switch; none where only a processor joins them."""
+    """The ports between two PCI functions behind one switch; none if only a processor connects them."""
     common = common_ports(one, other)
-    # The host bridge, a port of the processor, and the upper end of the switch.
+    # The host bridge, a port of the processor, and the switch's upstream port are common to both.
     return {port for way in (one, other) for port in way.split("/")[common:-1]} if common > 2 else set()
 
 
 def plan_gpus(host: PlacedHost, nics: t.Mapping[str, Link]) -> t.List[PlannedGpu]:
-    """The GPUs of a host, with the networks among those of `nics` that are nearest."""
+    """The GPUs of a host, each with the networks whose NIC, among `nics`, is nearest."""
     if not host.rdma:
         return []
     found = []

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How the control plane is hardened, and which control planes of an existing cluster differ from that."""
+"""How the control plane is hardened, and which control planes of an existing cluster differ from it."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ from .._model.plan import Hardening, HardeningChange, HardeningSetting, LeftOut
 from .._model.settings import Settings
 from .hosts import Hosts, PlacedHost, with_role
 
-# The role turns it on where every control plane has the key. That kubelets have certificates of the cluster is known
-# only after the hosts were changed, so that setting is not compared here.
+# The role turns it on once every control plane has the key. Whether kubelets have certificates signed by the cluster is
+# known only after the hosts were changed, so that setting is not compared here.
 MET = frozenset({"encryption"})
 SHORT_TOKENS = "token-expiration"
 EXTEND = "service-account-extend-token-expiration"
@@ -37,7 +37,7 @@ EXTEND = "service-account-extend-token-expiration"
 def plan_hardening(
     settings: Settings, hosts: Hosts, kubernetes: str, keeping: t.Sequence[str]
 ) -> t.Optional[Hardening]:
-    """None where somebody else manages Kubernetes. keeping: planned CNI plugins that never read their token again."""
+    """None if others manage Kubernetes. keeping: planned CNI plugins that read their token only once."""
     if not settings.manage_kubernetes:
         return None
     left_out = _left_out(settings.hardening, keeping)
@@ -57,20 +57,20 @@ def plan_hardening(
 
 
 def _left_out(level: str, keeping: t.Sequence[str]) -> t.List[LeftOut]:
-    """Where tokens end after an hour, a plugin that keeps its first one gives no pod its network from then on."""
+    """With one-hour tokens, a plugin that keeps its first token gives no pod its network after that hour."""
     if not keeping or not any(setting.name == SHORT_TOKENS and is_in(level, setting) for setting in SETTINGS):
         return []
     return [{"name": SHORT_TOKENS, "why": f"{' and '.join(keeping)} would go on with a token that has ended"}]
 
 
 def _exempt(settings: Settings) -> t.List[str]:
-    """Where the IPU operator is. Others have pods in `default` too: what it needs there its role writes in labels."""
+    """The IPU operator's namespace. `default` has pods of others too: there, the role sets labels for what it needs."""
     namespace = settings.ipu_release.namespace
     return [namespace] if settings.ipu and namespace != "default" else []
 
 
 def read_site(given: t.Mapping[str, object]) -> ClusterConfiguration:
-    """What the site says of arguments itself. kubeadm says what else is wrong with it."""
+    """Arguments that the site itself sets. kubeadm reports any other mistakes."""
     found: ClusterConfiguration = {}
     for component in COMPONENTS:
         section = given.get(component)
@@ -86,7 +86,7 @@ def read_site(given: t.Mapping[str, object]) -> ClusterConfiguration:
 
 
 def short_tokens(settings: Settings, hosts: Hosts) -> t.List[str]:
-    """Control planes whose tokens end after an hour because the site says so, or whoever else manages them."""
+    """Control planes that issue one-hour tokens, because of the site's settings or of whoever else manages them."""
     planes = with_role(hosts, "control_plane")
     if settings.manage_kubernetes:
         arguments = (read_site(settings.cluster_config).get("apiServer") or {}).get("extraArgs") or []
@@ -95,7 +95,7 @@ def short_tokens(settings: Settings, hosts: Hosts) -> t.List[str]:
 
 
 def _running(host: PlacedHost) -> t.Mapping[str, str]:
-    """Arguments of the API server of a host; empty where it has none, or was not read."""
+    """The API server's arguments on a host; empty if it has none or was not read."""
     seen = host.facts.get("control_plane") if host.facts else None
     return seen["arguments"].get(STATIC_POD["apiServer"], {}) if seen else {}
 
@@ -110,7 +110,7 @@ def _describe(setting: Setting) -> HardeningSetting:
 
 
 def _due(host: PlacedHost, wanted: Wanted, site: ClusterConfiguration) -> t.Optional[HardeningChange]:
-    """None where the host is no control plane yet, or was not read."""
+    """None if the host is not a control plane yet, or was not read."""
     seen = host.facts.get("control_plane") if host.facts else None
     if not seen:
         return None

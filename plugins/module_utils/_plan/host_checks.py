@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Checks of hosts, one by one and between them: pure, on what host_info returned."""
+"""Checks of single hosts and between hosts: pure, on host_info's results."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ from .hosts import Hosts, PlacedHost
 SUPPORTED = {"debian": ("12", "13"), "ubuntu": ("22.04", "24.04")}
 CONTROL_PLANE_PORTS = (2379, 2380, 6443, 10257, 10259)
 NODE_PORTS = (10250, 10256)
-# Health of a pod network's agent on each node; it does not start where the port is taken.
+# Health port of a pod network's agent, on each node; the agent does not start if the port is taken.
 AGENT_PORTS = {"calico": (9099,), "flannel": (8081,)}
-# As long as the kernel keeps a process name. What an interrupted run left behind, kubeadm and port_probe clean up.
+# Truncated to the kernel's length of process names. kubeadm and port_probe clean up after an interrupted run.
 KUBERNETES_PROCESSES = (
     "kubelet",
     "etcd",
@@ -42,7 +42,7 @@ KUBERNETES_PROCESSES = (
     LISTENER,
 )
 
-# RFC 1123, as the API server checks names of nodes.
+# RFC 1123, as the API server validates node names.
 LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 NODE_NAME = re.compile(rf"(?=.{{1,253}}$){LABEL}([.]{LABEL})*")
 
@@ -53,14 +53,14 @@ RDMA_MODULES = ("ib_uverbs", "ib_umad", "rdma_ucm")
 class Expected(t.NamedTuple):
     """What the planned cluster requires of its hosts."""
 
-    kubernetes: t.Tuple[int, ...]  # major, minor; empty if the version is not valid
+    kubernetes: t.Tuple[int, ...]  # major, minor; empty if the version is invalid
     endpoint: str
     managed: bool  # whether the role kubernetes builds the cluster and sets up its hosts
     sizes: t.Sequence[Size]
     eviction: t.Mapping[str, object]  # thresholds of the kubelets; empty: upstream's
     ipu: bool  # whether hosts have IPUs
-    memlock: float  # bytes of locked memory in pods that the proof expects
-    ntp: t.Sequence[str]  # servers that chrony is set up with; empty: it is not
+    memlock: float  # bytes of locked memory that the proof expects in pods
+    ntp: t.Sequence[str]  # servers for chrony; empty: chrony is not set up
     macvlan: bool  # whether there are fabric networks
     cni: str  # pod network
 
@@ -69,7 +69,7 @@ Observed = t.List[t.Tuple[PlacedHost, HostFacts]]
 
 
 def check_hosts(hosts: Hosts, expected: Expected, findings: Findings) -> None:
-    """Every check of single hosts and between hosts. What a host reported in an earlier run is not checked again."""
+    """Run all checks of single hosts and between hosts, except on observations from an earlier run."""
     for host in hosts.values():
         _check_observed(host, findings)
     observed = [(host, host.facts) for host in hosts.values() if host.facts and not host.observation.get("recalled")]
@@ -94,7 +94,7 @@ def check_hosts(hosts: Hosts, expected: Expected, findings: Findings) -> None:
 def check_identity(
     hosts: Hosts, nodes: t.Sequence[NodeIdentity], endpoint: str, managed: bool, findings: Findings
 ) -> None:
-    """No host passes for another one, by its name or its address: certificates are signed for what is planned."""
+    """Check that no host passes for another, by name or address: certificates are signed for planned hosts."""
     for name, why in mistaken({name: host.observation for name, host in hosts.items()}, nodes).items():
         findings.error(
             "host-identity",
@@ -111,7 +111,7 @@ def check_identity(
             owners.setdefault(address, []).append(name)
     for address, names in owners.items():
         if len(names) > 1:
-            # In a cluster of others nodes may have addresses that the default route does not show.
+            # In a cluster of others, nodes may have addresses that the default route does not show.
             (findings.error if managed else findings.warning)(
                 "host-identity",
                 names,
@@ -121,7 +121,7 @@ def check_identity(
             )
         workers = [name for name in names if "control_plane" not in hosts[name].roles]
         at, api = join_endpoint(address, API_PORT), normal_endpoint(endpoint)
-        # A worker may have the load balancer, where the inventory says so; that a host says it proves nothing.
+        # A worker may be the load balancer, if the inventory says so; the host's own claim proves nothing.
         given = all(address in hosts[name].observation.get("address", "").split(",") for name in workers)
         if workers == names and (at == api if given else at.rpartition(":")[0] == api.rpartition(":")[0]):
             findings.error(
@@ -134,7 +134,7 @@ def check_identity(
 
 
 def _check_addresses_of_nodes(hosts: Hosts, nodes: t.Sequence[NodeIdentity], findings: Findings) -> None:
-    """An address that only a host says it has is no other node's, also of one that is not in the inventory."""
+    """Check that an address only the host itself claims is not another node's, even of one outside the inventory."""
     given = inventory_addresses({name: host.observation for name, host in hosts.items()})
     for name, host in hosts.items():
         said = normal_addresses(host.addresses) - given[name]
@@ -161,7 +161,7 @@ def _check_observed(host: PlacedHost, findings: Findings) -> None:
         consequence = f"; planned from its last observation, of {recalled}"
     else:
         consequence = "" if host.facts else "; its addresses are not known, so pods may get them"
-    for error in errors[:1] if consequence else errors:  # the first one says enough of a host that is down
+    for error in errors[:1] if consequence else errors:  # for a host that is down, the first one is enough
         seen = f"{error['seen']} (at {error['where']}){consequence}"
         findings.error("unobserved", [host.name], error["what"], seen, error["next_step"])
     if consequence and not errors:
@@ -231,7 +231,7 @@ def _check_swap(host: PlacedHost, facts: HostFacts, findings: Findings) -> None:
 
 
 def _check_swap_origins(host: PlacedHost, facts: HostFacts, findings: Findings) -> None:
-    """The role masks units and takes lines out of fstab. What an agent or a script does is its owner's."""
+    """The role masks units and edits fstab. Swap from an agent or a script is left to its owner."""
     for origin in facts.get("swap_origins", []):
         cure = (
             "Set ResourceDisk.EnableSwap=n there, restart walinuxagent, and run swapoff --all."
@@ -274,13 +274,13 @@ def _check_name(host: PlacedHost, _facts: HostFacts, findings: Findings) -> None
 
 
 def _node_name(name: str) -> str:
-    """The nearest name that Kubernetes takes."""
+    """The nearest name that Kubernetes accepts."""
     parts = (re.sub(r"[^a-z0-9]+", "-", part).strip("-") for part in name.lower().split("."))
     return ".".join(filter(None, parts)) or "node1"
 
 
 def _check_shadows(host: PlacedHost, facts: HostFacts, findings: Findings) -> None:
-    """Left by another installer, or by hand: packages would be installed beside them, and not run."""
+    """Files left by another installer or by hand would run instead of the packages' own."""
     shadows = facts.get("shadows", [])
     masked = [os.path.basename(each["path"]) for each in shadows if each["masks"]]
     files = [each["path"] for each in shadows if not each["masks"]]
@@ -303,8 +303,8 @@ def _check_shadows(host: PlacedHost, facts: HostFacts, findings: Findings) -> No
 
 
 def _check_service_route(host: PlacedHost, facts: HostFacts, findings: Findings) -> None:
-    """kube-proxy rewrites packets to services on their way out: without any route the kernel sends none."""
-    cidrs = list(facts.get("service_routes", {}).items())[:1]  # the API has an address of the first
+    """kube-proxy rewrites packets to services on output: without any route, the kernel sends none."""
+    cidrs = list(facts.get("service_routes", {}).items())[:1]  # the API's service address is in the first
     for cidr, there in cidrs:
         if not there:
             findings.error(
@@ -318,7 +318,7 @@ def _check_service_route(host: PlacedHost, facts: HostFacts, findings: Findings)
 
 
 def _check_resolver(host: PlacedHost, facts: HostFacts, findings: Findings) -> None:
-    """CoreDNS asks the servers of its host: one on loopback is itself, and it ends with "Loop detected"."""
+    """CoreDNS asks its host's servers: a loopback address is CoreDNS itself, and it ends with "Loop detected"."""
     resolver = facts.get("resolver")
     own = [server for server in resolver["servers"] if is_loopback(server)] if resolver else []
     if resolver and own:
@@ -354,7 +354,7 @@ def _check_kernel_modules(host: PlacedHost, facts: HostFacts, expected: Expected
 
 
 def _check_noexec(host: PlacedHost, facts: HostFacts, findings: Findings) -> None:
-    """Nothing is run from any other directory: temporary ones may have it."""
+    """Only folders that programs are run from are observed: others may have noexec."""
     for folder in facts.get("noexec", []):
         if folder == CNI_PLUGINS:
             findings.error(
@@ -402,7 +402,7 @@ def _check_netns_mode(host: PlacedHost, facts: HostFacts, findings: Findings) ->
 
 
 def missing_rdma_modules(host: PlacedHost) -> t.List[str]:
-    """What a host with an RDMA device has not loaded, which the role rdma_host loads. None where nothing tells."""
+    """Modules that a host with an RDMA device lacks, and that the role rdma_host loads. Empty if not known."""
     loaded = host.rdma["modules"] if host.rdma else None
     if not host.rdma or loaded is None or not any(link["device"] for link in host.rdma["links"]):
         return []
@@ -410,7 +410,7 @@ def missing_rdma_modules(host: PlacedHost) -> t.List[str]:
 
 
 def _check_rdma_modules(host: PlacedHost, facts: HostFacts, findings: Findings) -> None:
-    """The device plugin ignores a NIC without its device files: the node then has 0 of the resource, and no message."""
+    """Without its device files, the device plugin ignores a NIC: the node has 0 of the resource, and no message."""
     missing = missing_rdma_modules(host)
     if missing:
         findings.warning(
@@ -441,7 +441,7 @@ def _check_cgroup(host: PlacedHost, facts: HostFacts, expected: Expected, findin
 
 
 def read_memlock(limit: str, findings: Findings) -> float:
-    """Bytes of the limit that the proof expects; 0 if it is not valid."""
+    """The limit that the proof expects, in bytes; 0 if it is invalid."""
     try:
         return limit_bytes(limit)
     except ValueError as error:
@@ -456,7 +456,7 @@ def read_memlock(limit: str, findings: Findings) -> float:
 
 
 def _check_locked_memory(host: PlacedHost, facts: HostFacts, expected: Expected, findings: Findings) -> None:
-    """Before anything is installed: no role can change what the host's own limit is."""
+    """Checked before anything is installed, because no role can change the host's own limit."""
     most = facts.get("locked_memory", "")
     if not most or limit_bytes(most) >= expected.memlock or not {"worker", "ipu"} & set(host.roles):
         return
@@ -471,7 +471,7 @@ def _check_locked_memory(host: PlacedHost, facts: HostFacts, expected: Expected,
 
 
 class _Unique(t.NamedTuple):
-    """Values that no two hosts may have."""
+    """Values that must be unique among hosts."""
 
     check: str
     read: t.Callable[[HostFacts], t.List[str]]
@@ -480,7 +480,7 @@ class _Unique(t.NamedTuple):
 
 
 def _check_machines(observed: Observed, findings: Findings) -> t.Set[str]:
-    """Hosts by which one machine is in the inventory once more: what else they share follows from that."""
+    """Extra inventory names of one machine: whatever else these hosts share follows from that."""
     names: t.Dict[t.Tuple[str, str], t.List[str]] = {}
     for host, facts in observed:
         reached = host.observation.get("reached", "")
@@ -528,7 +528,7 @@ def _check_existing_cluster(hosts: Hosts, observed: Observed, expected: Expected
         if clusters == {cluster}:
             if server and server not in endpoints:
                 _report_endpoint(host, server, expected, findings)
-        # A control plane that nobody has seen may be one of this host's cluster.
+        # A control plane that was not observed may be in this host's cluster.
         elif (clusters or all_known) and (cluster or (server and server not in endpoints)):
             _report_other_cluster(host, server, expected, findings)
 
@@ -590,7 +590,7 @@ _UNIQUE = (
         "unique-machine-id",
         lambda facts: [facts["machine_id"]],
         "Each host needs its own machine-id: pod networks and logs rely on it.",
-        # Where D-Bus has a copy of its own, the old one would come back from there.
+        # If D-Bus has its own copy, the old machine-id would be restored from there.
         "On the clones: rm -f /etc/machine-id /var/lib/dbus/machine-id, then systemd-machine-id-setup, then reboot.",
     ),
 )

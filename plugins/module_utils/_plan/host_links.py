@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The NIC of every host on every fabric network, and what is wrong with them."""
+"""The NIC of every host on every fabric network, and problems with these NICs."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from .network_spec import FAMILIES, NetworkSpec, Select
 from .nic_obstacles import Obstacles, find_obstacles
 from .nics import LinkLayerError, choose_nic
 
-ROCE_SIZES, ROCE_HEADERS = (4096, 2048, 1024, 512, 256), 96  # bytes, as the kernel reckons
-NAMES = 4  # that a finding lists
+ROCE_SIZES, ROCE_HEADERS = (4096, 2048, 1024, 512, 256), 96  # bytes, as the kernel computes them
+NAMES = 4  # host names in a finding
 
 
 @dataclasses.dataclass(frozen=True)
@@ -32,30 +32,30 @@ class HostLink:
 
     host: PlacedHost
     nic: Link
-    addresses: t.List[Address]  # one of each family of the network, in its order; of a stated subnet it may lack
+    addresses: t.List[Address]  # one for each family of the network, in its order; may lack those of a stated subnet
     stated: t.Sequence[str] = ()  # subnets that the site states
-    down: str = ""  # what a NIC that can't carry traffic is
+    down: str = ""  # state of a NIC that can't carry traffic
 
     @property
     def subnets(self) -> t.List[Network]:
-        """Those that pods reach by this NIC."""
+        """The subnets that pods reach through this NIC."""
         own = (read_interface(one["address"], one["prefix"]).network for one in self.addresses)
         return [*(read_network(each, False) for each in self.stated), *own]
 
 
 @dataclasses.dataclass(frozen=True)
 class NetworkLinks:
-    """A fabric network and the NICs of its hosts. A host whose NIC is unclear is left out, and is a finding."""
+    """A fabric network and the NICs of its hosts. A host without a clear NIC is left out, and is a finding."""
 
     network: NetworkSpec
     links: t.Dict[str, HostLink]  # by inventory name
-    master: str = ""  # the name by which macvlans find the NIC on every host; empty without NICs
+    master: str = ""  # the name by which macvlans find the NIC on every host; empty if there are no NICs
 
     def hosts_with(self, matches: t.Callable[[Link], bool]) -> t.List[str]:
         return [name for name, link in self.links.items() if matches(link.nic)]
 
     def advertised(self) -> t.Dict[str, LinkAddress]:
-        """An address that routers gave the NIC, by host: pods on it make themselves one, too."""
+        """An address that the NIC got from router advertisements, by host: pods on it configure one too."""
         return {
             name: entry
             for name, link in self.links.items()
@@ -64,7 +64,7 @@ class NetworkLinks:
         }
 
     def mtu(self) -> int:
-        """The least of all NICs, in bytes; 0 without NICs."""
+        """The smallest MTU of all NICs, in bytes; 0 if there are none."""
         return min((link.nic["mtu"] for link in self.links.values()), default=0)
 
 
@@ -75,7 +75,7 @@ def choose_links(
     require_rdma: bool,
     findings: Findings,
 ) -> t.List[NetworkLinks]:
-    """For each network one NIC on each of its hosts. Hosts that were never observed are a finding already."""
+    """For each network, one NIC on each of its hosts. Hosts without an observation are already a finding."""
     chosen = []
     obstacles = {
         (name, macvlan): find_obstacles(host.rdma["links"], macvlan)
@@ -92,7 +92,7 @@ def choose_links(
             if link:
                 links[host.name] = link
         chosen.append(NetworkLinks(network, links))
-        # What a site allows on single hosts leaves nothing to plan where it is so on all.
+        # Errors that fabric_allow accepts for single hosts leave nothing to plan if they concern all hosts.
         if (
             members
             and not links
@@ -109,9 +109,9 @@ def choose_links(
 
 
 def planned_link(link: HostLink, master: str) -> PlannedLink:
-    """What the plan keeps. The altname stays in it when the NIC has it already: the next plan is the same."""
+    """The plan's view of a NIC. It keeps the altname even if the NIC has it already, so that the next plan is equal."""
     nic = link.nic
-    pcie = nic.get("pcie")  # missing in an observation that an earlier release kept
+    pcie = nic.get("pcie")  # missing in observations of earlier releases
     planned: PlannedLink = {
         "netdev": nic["netdev"],
         "altname": "" if nic["netdev"] == master else master,
@@ -141,7 +141,7 @@ def planned_link(link: HostLink, master: str) -> PlannedLink:
 
 
 def _members(network: NetworkSpec, hosts: Hosts, findings: Findings) -> t.List[PlacedHost]:
-    """The hosts whose pods use this network: all that run pods, or those that it names (hosts or groups)."""
+    """The hosts whose pods use this network: all that run pods, or those that it lists (hosts or groups)."""
     able = [host for host in hosts.values() if {"worker", "ipu"} & set(host.roles)]
     if not network.hosts:
         return able
@@ -149,7 +149,7 @@ def _members(network: NetworkSpec, hosts: Hosts, findings: Findings) -> t.List[P
     known = set(hosts).union(*(host.groups for host in hosts.values()))
     for name in sorted(wanted - known):
         if name in GROUPS and findings.has_error("unknown-group"):
-            continue  # that finding names the group that is misspelt
+            continue  # the other finding names the misspelt group
         meant = nearest(name, known, ALIKE_KEYS)
         findings.error(
             "networks",
@@ -162,7 +162,7 @@ def _members(network: NetworkSpec, hosts: Hosts, findings: Findings) -> t.List[P
 
 
 def _selection(network: NetworkSpec, rdma: RdmaFacts) -> Select:
-    """What selects the NIC; where nothing does, the RDMA NIC that has the name of the master, if there is one."""
+    """What selects the NIC; without any rule, the RDMA NIC that is named like the master, if there is one."""
     select = network.select
     if not network.master or select.gpu is not None or select.rules():
         return select
@@ -221,7 +221,7 @@ def _choose_link(
 
 
 def _selected(network: NetworkSpec, nic: Link) -> t.Iterator[LinkAddress]:
-    """The NIC's addresses that may be on the network, the most lasting first."""
+    """The NIC's addresses that may be on the network, the most permanent ones first."""
     subnets = [read_network(subnet, False) for subnet in network.select.subnet]
     for entry in static_first(nic["addresses"]):
         address = read_address(entry["address"])
@@ -233,9 +233,9 @@ def _selected(network: NetworkSpec, nic: Link) -> t.Iterator[LinkAddress]:
 
 
 def subnets_of(network: NetworkSpec, link: HostLink) -> t.List[str]:
-    """The subnets that a NIC's addresses could mean, of the families that were chosen.
+    """The subnets of a NIC's possible addresses, in the families that were chosen.
 
-    Those of router advertisements count where one of them was chosen, as there is no other.
+    Advertised addresses count only if one was chosen, which means that there is no other.
     """
     chosen = {read_address(one["address"]).version: one["address"] for one in link.addresses}
     entries = list(_selected(network, link.nic))
@@ -251,12 +251,12 @@ def subnets_of(network: NetworkSpec, link: HostLink) -> t.List[str]:
 
 
 def _choose_addresses(network: NetworkSpec, nic: Link) -> t.Optional[t.List[Address]]:
-    """The NIC's address of each family of the network: inside a selected subnet if there is one of that family.
+    """The NIC's address for each family of the network: in a selected subnet, if one is of that family.
 
-    Static ones go before leases and before those of router advertisements. None: it lacks one. Of a family whose subnet
-    the site states, it needs none.
+    Static addresses come before leases, and leases before advertised ones. None: an address is missing. A family with a
+    stated subnet needs none.
 
-    A network that names no family has one: IPv4 where the NIC has it, else IPv6.
+    A network that names no family has one: IPv4 if the NIC has it, or else IPv6.
     """
     first: t.Dict[int, Address] = {}
     for entry in _selected(network, nic):
@@ -300,7 +300,7 @@ def check_mtu(chosen: NetworkLinks, rdma: bool, findings: Findings) -> None:
 
 
 def _check_packets(name: str, mtu: int, findings: Findings) -> None:
-    """RDMA takes the largest of InfiniBand's sizes that fits the MTU with all headers."""
+    """RDMA uses the largest InfiniBand packet size that fits into the MTU with all headers."""
     payload = next((size for size in ROCE_SIZES if size + ROCE_HEADERS <= mtu), ROCE_SIZES[-1])
     if payload < ROCE_SIZES[0]:
         findings.warning(
@@ -314,7 +314,7 @@ def _check_packets(name: str, mtu: int, findings: Findings) -> None:
 
 
 def check_pcie(chosen: NetworkLinks, findings: Findings) -> None:
-    """A link that trained below what both ends can, or a slot that carries less than the port."""
+    """Find links that trained below what both ends support, and slots that carry less than the port."""
     for name, link in chosen.links.items():
         nic, pcie, rate = link.nic["netdev"], link.nic.get("pcie"), link.nic.get("rate_gbps")
         if not pcie:
@@ -345,7 +345,7 @@ def _lanes(speed_gtps: float, width: int) -> str:
 
 
 def check_pvrdma(chosen: NetworkLinks, findings: Findings) -> None:
-    """PVRDMA reaches PVRDMA only, by way of hypervisors; a virtual switch drops addresses that it does not know."""
+    """PVRDMA reaches only PVRDMA, through hypervisors; a virtual switch drops MAC addresses that it does not know."""
     virtual = chosen.hosts_with(lambda nic: nic["driver"] == PVRDMA)
     others = chosen.hosts_with(lambda nic: nic["driver"] != PVRDMA)
     if virtual and others:
@@ -383,7 +383,7 @@ def check_pvrdma(chosen: NetworkLinks, findings: Findings) -> None:
 
 
 def check_bond(chosen: NetworkLinks, findings: Findings) -> None:
-    """Ports of one card in a RoCE LAG are one RDMA device; else answers come in at a port that knows nothing."""
+    """In a RoCE LAG, a card's ports are one RDMA device; otherwise answers arrive at a port that can't handle them."""
     for name, link in chosen.links.items():
         devices = link.nic.get("rdma_devices", [])
         if len(devices) > 1:
@@ -402,9 +402,9 @@ def check_bond(chosen: NetworkLinks, findings: Findings) -> None:
 
 
 def check_node_subnet(chosen: NetworkLinks, own_routes: bool, findings: Findings) -> None:
-    """Where a pod is on the subnet of its node's address, its answers to the node leave by the macvlan, and are lost.
+    """If a pod is on the subnet of its node's address, its answers to the node leave by the macvlan and are lost.
 
-    own_routes: whether the stack routes addresses of nodes over the pod network.
+    own_routes: whether the stack routes node addresses through the pod network.
     """
     able = " or ".join(name for name, stack in STACKS.items() if stack.routes_nodes)
     for name, link in () if own_routes else chosen.links.items():
@@ -424,7 +424,7 @@ def check_node_subnet(chosen: NetworkLinks, own_routes: bool, findings: Findings
 
 
 def check_own_node(chosen: NetworkLinks, findings: Findings) -> None:
-    """A pod never reaches its own node over macvlan: no node can be the gateway. V-IPU may have another address."""
+    """Over macvlan, a pod never reaches its own node: no node can be the gateway. V-IPU may have another address."""
     for name, link in chosen.links.items() if chosen.network.type == "macvlan" else ():
         own = {entry["address"] for entry in link.addresses}
         for address in own.intersection(chosen.network.gateways.values()):

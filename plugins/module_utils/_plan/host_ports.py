@@ -1,9 +1,9 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The ports that hosts need of each other: who has to reach whom, and what could not be reached.
+"""The ports that hosts need of each other: who must reach whom, and what could not be reached.
 
-Control planes and all other hosts are paired fully. Between the others a ring and its diameters are enough to find a
-firewall on a host, and few enough for hundreds of hosts.
+All hosts are paired with all control planes. Among the others, a ring and its diameters are enough to find a firewall
+on a host, and few enough for hundreds of hosts.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from .port_table import (
     Use,
 )
 
-NAMES = 4  # of hosts or pairs, in one line
+NAMES = 4  # names of hosts or pairs in one line
 Pairs = t.Iterable[t.Tuple[str, str]]  # inventory names of source and target
 
 KINDS: t.Dict[str, t.Literal["tcp", "udp", "ip"]] = {"TCP": "tcp", "UDP": "udp", IP_PROTOCOL: "ip"}
@@ -45,7 +45,7 @@ SEEN = {
 
 
 def ring(names: t.Sequence[str]) -> Pairs:
-    """Each with the next one and with the one across."""
+    """Each name with the next one and with the opposite one."""
     count = len(names)
     steps = sorted({1 % count, count // 2} - {0}) if count else []
     return [(name, names[(place + step) % count]) for place, name in enumerate(names) for step in steps]
@@ -55,14 +55,14 @@ class Need(t.NamedTuple):
     """A port that one host needs of another."""
 
     source: str  # inventory name
-    target: str  # inventory name, or what a machine outside of the inventory is called
+    target: str  # inventory name, or the name of a machine outside the inventory
     port: Port
     address: str  # of the target
     come_from: str = ""  # address of the source; empty: any
 
 
 def port_targets(hosts: Hosts, needs: t.Iterable[Need]) -> t.Dict[str, t.List[PortTarget]]:
-    """For each host what it has to connect to, as far as something listens there."""
+    """What each host has to connect to, as far as something listens there."""
     targets: t.Dict[str, t.Dict[t.Tuple[str, str], PortTarget]] = {}
     listening = {name: _listening(host) for name, host in hosts.items()}
     for need in _valid(needs):
@@ -79,7 +79,7 @@ def port_targets(hosts: Hosts, needs: t.Iterable[Need]) -> t.Dict[str, t.List[Po
 
 
 def listen_ports(hosts: Hosts, needs: t.Iterable[Need]) -> t.Dict[str, OpenPorts]:
-    """What others need of each host: there its temporary listener listens."""
+    """What others need of each host: the ports for its temporary listener."""
     wanted: t.Dict[str, OpenPorts] = {}
     for target, (protocol, number) in sorted({(need.target, need.port) for need in _valid(needs)}):
         if target in hosts:
@@ -92,7 +92,7 @@ def _valid(needs: t.Iterable[Need]) -> t.Iterator[Need]:
 
 
 def cluster_needs(hosts: Hosts, lines: t.Iterable[Use]) -> t.Iterator[Need]:
-    """Of the lines of the table that are between hosts of the cluster."""
+    """Needs between hosts of the cluster, from lines of the table."""
     planes = with_role(hosts, "control_plane")
     to_planes, from_planes = list(itertools.product(hosts, planes)), list(itertools.product(planes, hosts))
     ways: t.Dict[str, t.Sequence[t.Tuple[str, str]]] = {
@@ -105,7 +105,7 @@ def cluster_needs(hosts: Hosts, lines: t.Iterable[Use]) -> t.Iterator[Need]:
 
 
 def embedded_needs(hosts: Hosts, distributions: t.Container[str]) -> t.Iterator[Need]:
-    """Of a cluster of k3s or RKE2: what every node needs of its servers, which reach kubelets by a tunnel of theirs."""
+    """Needs in a k3s or RKE2 cluster: nodes connect to the servers, which reach kubelets through their own tunnel."""
     to_planes = list(itertools.product(hosts, with_role(hosts, "control_plane")))
     ports = {"k3s": [API_SERVER], "rke2": [API_SERVER, SUPERVISOR]}
     wanted = [port for name, listed in ports.items() if name in distributions for port in listed]
@@ -113,7 +113,7 @@ def embedded_needs(hosts: Hosts, distributions: t.Container[str]) -> t.Iterator[
 
 
 def vipu_needs(hosts: Hosts, controllers: t.Iterable[Controller], by_site: bool) -> t.Iterator[Need]:
-    """V-IPU, of hosts that have not asked it at this address: where `vipu` has answered, its port is open."""
+    """V-IPU, for hosts that did not ask it at this address: where `vipu` got an answer, the port is open."""
     for controller in controllers:
         if is_loopback(controller["address"]):  # refused by vipu-address
             continue
@@ -131,7 +131,7 @@ def _needs(hosts: Hosts, pairs: t.Iterable[t.Tuple[Port, Pairs]]) -> t.Iterator[
 
 
 def roce_needs(chosen: t.Sequence[NetworkLinks]) -> t.Iterator[Need]:
-    """A NIC whose RDMA is up keeps all packets to RoCE's port (kube-router#1746): there only the proof can tell."""
+    """A NIC with working RDMA consumes packets to RoCE's port (kube-router#1746): there, only the proof can tell."""
     for network in chosen:
         own = {name: link.addresses for name, link in network.links.items() if not link.nic["device"]}
         plain = {name: addresses[0]["address"] for name, addresses in own.items() if addresses}
@@ -140,7 +140,7 @@ def roce_needs(chosen: t.Sequence[NetworkLinks]) -> t.Iterator[Need]:
 
 
 def _temporary(host: PlacedHost) -> t.Set[Port]:
-    """Ports on which the temporary listener of a host listens."""
+    """Ports of a host's temporary listener."""
     listener = host.observation.get("listener")
     if not listener:
         return set()
@@ -149,13 +149,13 @@ def _temporary(host: PlacedHost) -> t.Set[Port]:
 
 
 def _listening(host: PlacedHost) -> t.Set[Port]:
-    """Ports of a host on which something answers. Only the temporary listener returns packets."""
+    """Ports of a host on which something listens. Only the temporary listener returns packets."""
     busy: t.Set[Port] = {("TCP", entry["port"]) for entry in host.facts["ports_busy"]} if host.facts else set()
     return busy | _temporary(host)
 
 
 def check_host_ports(hosts: Hosts, components: t.Mapping[Port, str], findings: Findings) -> None:
-    """What could not be reached, one finding for each port."""
+    """Report what could not be reached, with one finding for each port."""
     ended = [name for name, host in hosts.items() if _ended_early(host)]
     if ended:
         findings.warning(
@@ -190,7 +190,7 @@ def _ended_early(host: PlacedHost) -> bool:
 def _report(
     port: Port, probes: t.Sequence[t.Tuple[str, PortProbe]], asked: int, component: str, findings: Findings
 ) -> None:
-    """component is empty where the target is no host of the inventory, and has its name by what it is."""
+    """component is empty if the target is outside the inventory, and then named by what it is."""
     sources = list(dict.fromkeys(source for source, _probe in probes))
     targets = list(dict.fromkeys(probe["host"] for _source, probe in probes))
     name = f"{port[0]} {port[1]}"

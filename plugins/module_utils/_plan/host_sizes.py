@@ -1,9 +1,9 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Processors, memory and free disk that a host needs for its part in the cluster: one table, which a site may replace.
+"""Processors, memory and free disk that a host needs for its roles: one table, which a site may override.
 
-docs/requirements.md shows it. Memory and disk are in GB as vendors count them, 10^9 bytes: a machine that was sold with
-16 GB, or with 16 GiB, passes, although its kernel keeps some of it.
+docs/requirements.md shows it. Memory and disk are in GB as vendors count them, 10^9 bytes: a machine sold with 16 GB or
+16 GiB passes, although its kernel keeps some of it.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ ROLES = {"control_plane": "control plane", "worker": "worker", "ipu": "IPU host"
 
 
 class Size(t.NamedTuple):
-    """What a host of a role needs at least of one kind."""
+    """The minimum of one kind that a host with a role needs."""
 
     role: str  # key of ROLES
-    kind: str  # cpus, memory_gb, or disk_gb: free where images and data go, before the host is a node
+    kind: str  # cpus, memory_gb, or disk_gb: free space for images and data, before the host is a node
     least: float
-    level: Level  # of the finding when there is less
+    level: Level  # of the finding if there is less
     source: str
-    most_nodes: int = 0  # of the cluster for which this counts; 0: any
+    most_nodes: int = 0  # nodes in the cluster up to which this applies; 0: any number
 
 
-# Of lines with the same role, kind and level the first one counts whose cluster is large enough.
+# Among lines with the same role, kind and level, the first one applies whose most_nodes the cluster does not exceed.
 SIZES: t.Tuple[Size, ...] = (
     Size("control_plane", "cpus", 2, "error", KUBEADM),
     Size("control_plane", "memory_gb", 1.78, "error", KUBEADM),
@@ -69,24 +69,24 @@ SIZES: t.Tuple[Size, ...] = (
 )
 
 
-# Of a kubelet's thresholds those for its disk, as upstream has them: a site that sets any replaces all.
+# Upstream's disk thresholds of a kubelet: a site that sets any of them replaces all.
 EVICTION: t.Mapping[str, object] = {"nodefs.available": "10%", "imagefs.available": "15%"}
 _UNITS = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40}
 _THRESHOLD = re.compile(rf"([0-9.]+)(%|{'|'.join(_UNITS)})")
 
 
 class _Kind(t.NamedTuple):
-    """How a host has a kind of size, and how it is said."""
+    """How to read one kind of size from a host, and how to describe it."""
 
     check: str
-    seen: t.Callable[[HostFacts], t.Dict[str, float]]  # by where it is; empty: not known, or not asked
+    seen: t.Callable[[HostFacts], t.Dict[str, float]]  # by location; empty: not known, or not needed
     unit: str
     next_step: str
-    round_down: t.Callable[[float], float]  # to a figure that a person would type
+    round_down: t.Callable[[float], float]  # to a figure that a person would write
 
 
 def _free_disk(facts: HostFacts) -> t.Dict[str, float]:
-    """A member of the cluster has its images already."""
+    """Free space by path. A member of the cluster already has its images."""
     if facts["kubelet"]["server"]:
         return {}
     return {path: free * MIB_IN_GB for path, free in facts["disk_mb"].items()}
@@ -118,7 +118,7 @@ KINDS = {
 
 
 def read_sizes(given: t.Mapping[str, object], findings: Findings) -> t.Tuple[Size, ...]:
-    """The table, with a site's own figures in place of all lines for their role and kind."""
+    """The table; a site's own figures replace all lines of the same role and kind."""
     own: t.Dict[t.Tuple[str, str], Size] = {}
     wrong: t.List[str] = []
     for role, values in given.items():
@@ -143,7 +143,7 @@ def read_sizes(given: t.Mapping[str, object], findings: Findings) -> t.Tuple[Siz
 
 
 def _number(value: object) -> t.Optional[float]:
-    """A number of 0 or more; None where it is none."""
+    """A number of 0 or more; None for anything else."""
     if isinstance(value, bool) or not isinstance(value, (int, float, str)):
         return None
     try:
@@ -154,13 +154,13 @@ def _number(value: object) -> t.Optional[float]:
 
 
 def host_roles(host: PlacedHost, ipu: bool) -> t.List[str]:
-    """Its roles as the table has them: what its inventory says, and its GPUs."""
+    """Roles in the sense of the table: those of the inventory, and gpu."""
     roles: t.List[str] = [role for role in host.roles if ipu or role != "ipu"]
     return [*roles, "gpu"] if host.rdma and host.rdma["gpus"] and "worker" in roles else roles
 
 
 def due_sizes(sizes: t.Sequence[Size], roles: t.Container[str], nodes: int) -> t.List[Size]:
-    """The lines that count for a host: for each kind and level the one that asks for most."""
+    """The lines that apply to a host: for each kind and level, the one that requires most."""
     first: t.Dict[t.Tuple[str, str, Level], Size] = {}
     for size in sizes:
         if size.role in roles and nodes <= (size.most_nodes or nodes):
@@ -174,7 +174,7 @@ def due_sizes(sizes: t.Sequence[Size], roles: t.Container[str], nodes: int) -> t
 
 
 class _Short(t.NamedTuple):
-    """A host that has too little of one kind."""
+    """A host with too little of one kind."""
 
     host: str
     size: Size
@@ -189,7 +189,7 @@ def check_sizes(
     ipu: bool,
     findings: Findings,
 ) -> None:
-    """An error or a warning for each host and kind of which there is too little, not both."""
+    """For each host and each insufficient kind, report an error or a warning, but not both."""
     short = [
         one
         for host, facts in observed
@@ -209,7 +209,7 @@ def _shortages(host: str, facts: HostFacts, due: t.Sequence[Size]) -> t.Iterator
 
 
 def enough_for(short: t.Sequence[_Short]) -> t.List[Size]:
-    """Figures that all of these hosts pass, also in the next run: free disk becomes less as a host works."""
+    """Figures that all of these hosts meet, even in the next run: free disk shrinks as a host works."""
     least: t.Dict[t.Tuple[str, str], Size] = {}
     for one in short:
         figure = KINDS[one.size.kind].round_down(one.has)
@@ -219,7 +219,7 @@ def enough_for(short: t.Sequence[_Short]) -> t.List[Size]:
 
 
 def as_typed(sizes: t.Sequence[Size]) -> str:
-    """The figures of a site as its inventory has them, all of them: a variable there replaces the former one."""
+    """All figures of a site in the inventory's notation: setting the variable replaces all former figures."""
     roles: t.Dict[str, t.Dict[str, float]] = {}
     for size in sizes:
         roles.setdefault(size.role, {})[size.kind] = size.least
@@ -228,7 +228,7 @@ def as_typed(sizes: t.Sequence[Size]) -> str:
 
 
 def _report(short: _Short, nodes: int, setting: str, findings: Findings) -> None:
-    """setting: with which this host and the others have enough."""
+    """setting: one with which all these hosts pass."""
     size, kind = short.size, KINDS[short.size.kind]
     report = findings.error if size.level == "error" else findings.warning
     needs = "needs" if size.level == "error" else "should have"
@@ -243,7 +243,7 @@ def _report(short: _Short, nodes: int, setting: str, findings: Findings) -> None
 
 
 def check_eviction(host: PlacedHost, facts: HostFacts, given: t.Mapping[str, object], findings: Findings) -> None:
-    """Below its thresholds a kubelet reports DiskPressure: no pod is placed there, and those that run are evicted."""
+    """Below its thresholds, a kubelet reports DiskPressure: it gets no new pods, and running ones are evicted."""
     thresholds = given or EVICTION
     for path, total in facts.get("disk_total_mb", {}).items():
         free = facts["disk_mb"].get(path, total)
@@ -265,7 +265,7 @@ def check_eviction(host: PlacedHost, facts: HostFacts, given: t.Mapping[str, obj
 
 
 def _kept_mb(threshold: object, total: int) -> float:
-    """MiB that a threshold such as 10% or 5Gi keeps free; 0 where it is none."""
+    """MiB that a threshold such as 10% or 5Gi keeps free; 0 if it is invalid."""
     match = _THRESHOLD.fullmatch(str(threshold))
     if not match:
         return 0

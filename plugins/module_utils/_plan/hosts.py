@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Each host's part in the cluster, from its groups, and what is wrong with these groups."""
+"""Each host's roles in the cluster, from its groups, and problems with these groups."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from .node_addresses import AS_THE_HOST, AddressRules, choose_address
 
 @dataclasses.dataclass(frozen=True)
 class PlacedHost:
-    """A host of the inventory, with its roles, the name of its node and its address."""
+    """A host of the inventory, with its roles, its node's name and its addresses."""
 
     name: str  # in the inventory
     observation: Observation
     roles: t.List[Role]
     node: str
-    addresses: t.List[str]  # one of each family, the first one first; may be empty
+    addresses: t.List[str]  # one of each family, the main one first; may be empty
 
     @property
     def address(self) -> str:
-        """The first one, empty without any."""
+        """The first address; empty if there is none."""
         return self.addresses[0] if self.addresses else ""
 
     @property
@@ -48,7 +48,7 @@ Hosts = t.Mapping[str, PlacedHost]
 def place_hosts(
     observations: t.Mapping[str, Observation], rules: AddressRules = AS_THE_HOST
 ) -> t.Dict[str, PlacedHost]:
-    """A single host is everything; IPU hosts are those of ipu_node, or every worker where that group is missing."""
+    """A single host has all roles; IPU hosts are those in ipu_node, or every worker if there is no such group."""
     single = len(observations) == 1
     claims = claimed_names(observations)
     others = disputed(observations, claims)

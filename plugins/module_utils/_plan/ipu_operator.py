@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The plan against an installed IPU operator: what would be refused late, and what jobs would notice."""
+"""The plan compared with an installed IPU operator: what would fail late, and what running jobs would notice."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .._network.releases import IPU_OPERATORS
 from .running_cluster import Running
 
 CONTROLLERS = "global.vipuControllers"
-USUAL_NAMES = "ipu-operator"  # what names of the charts' objects begin with
+USUAL_NAMES = "ipu-operator"  # the prefix of object names in the charts
 NAMES = {"fullnameOverride": USUAL_NAMES, "nameOverride": ""}
 SHOWN = 8
 
@@ -29,7 +29,7 @@ def check_ipu_operator(settings: Settings, running: t.Optional[Running], vipu: V
     _check_values(settings.ipu_release.values, vipu, findings)
     seen = running.facts.get("ipu") if running else None
     hosts, wanted = [running.host] if running else [], settings.ipu_release
-    # Of a cluster that others manage and that gives no answer nothing is known, nor of one that an earlier release saw.
+    # Nothing is known of a cluster that others manage and that does not answer, or that an earlier release observed.
     if "ipu" in running.facts if running else settings.manage_kubernetes:
         missing = missing_definition(version, wanted.crd_url, seen is not None)
         if missing:
@@ -46,7 +46,7 @@ def check_ipu_operator(settings: Settings, running: t.Optional[Running], vipu: V
 
 
 def labels_in_use(settings: Settings, running: t.Optional[Running]) -> t.Dict[str, str]:
-    """The labels by which the release that is wanted gives nodes to V-IPU controllers, by host:port."""
+    """The labels by which the wanted release assigns nodes to V-IPU controllers, by host:port."""
     seen = running.facts.get("ipu") if running and settings.ipu else None
     release = settings.ipu_release
     there = of_release(seen["operators"], release.namespace, release.name) if seen else []
@@ -55,7 +55,7 @@ def labels_in_use(settings: Settings, running: t.Optional[Running]) -> t.Dict[st
 
 
 def _check_values(values: t.Mapping[str, str], vipu: Vipu, findings: Findings) -> None:
-    """What the chart would take, and the role can't follow."""
+    """Refuse values that the chart would accept, but that the role can't handle."""
     controllers = values.get(CONTROLLERS, "")
     renamed = [f"{key} is '{values[key]}'" for key, usual in NAMES.items() if values.get(key, usual) != usual]
     if renamed:
@@ -99,10 +99,10 @@ def _check_upgrade(
     hosts: t.Sequence[str],
     findings: Findings,
 ) -> None:
-    """An error where others have installed it: who adopts an operator has to know what becomes of it."""
+    """An error if others installed it: whoever adopts an operator should know what will change."""
     upgrades = operator["version"] != version
     changes = changed_values(operator, planned)
-    if operator["ours"] and not upgrades:  # its values are the site's own affair, but for what jobs depend on
+    if operator["ours"] and not upgrades:  # its values are up to the site, except for what jobs depend on
         changes = [change for change in changes if jobs and change.startswith((f"{CONTROLLERS}:", f"{HOST_NETWORK}:"))]
     if operator["name"] != MANAGER:
         changes.append(f"objects called {operator['name'][: -len(MANAGER)]}{USUAL_NAMES}-* become {USUAL_NAMES}-*")
@@ -142,9 +142,9 @@ def _check_upgrade(
 
 
 def changed_values(operator: SeenIpuOperator, planned: t.Mapping[str, str]) -> t.List[str]:
-    """What becomes of the values that others have set, and of what jobs depend on whoever set it."""
+    """How values that others set will change, and those that jobs depend on, whoever set them."""
     now = {**operator["defaults"], **operator["values"]}
-    if operator["controllers"]:  # they can be edited there
+    if operator["controllers"]:  # the ConfigMap may have been edited
         now[CONTROLLERS] = ",".join(operator["controllers"])
     found = []
     for path in sorted(

@@ -16,7 +16,7 @@ from .network_spec import MASTER_LENGTH
 
 
 def name_masters(chosen: t.Sequence[NetworkLinks], findings: Findings) -> t.List[NetworkLinks]:
-    """The networks with their masters; NICs of another name get it as an alternative name."""
+    """The networks with their masters; NICs with another name get the master's as an alternative name."""
     named = [dataclasses.replace(one, master=_choose_master(one, findings)) for one in chosen]
     for one, other in itertools.combinations([network for network in named if network.master], 2):
         both = [
@@ -40,7 +40,7 @@ def _choose_master(chosen: NetworkLinks, findings: Findings) -> str:
     used = _other_names(chosen.links)
     master = chosen.network.master
     if chosen.network.type not in SHARED:
-        return ""  # each pod has a device of its own
+        return ""  # each pod has its own device
     if not master and names:
         master = names.pop() if len(names) == 1 else _common_name(chosen.network.name, used)
     if master in used:
@@ -55,7 +55,7 @@ def _choose_master(chosen: NetworkLinks, findings: Findings) -> str:
 
 
 def _other_names(links: t.Mapping[str, HostLink]) -> t.Dict[str, t.List[str]]:
-    """Every name of every NIC but those of this network, with the hosts that use it."""
+    """All names of all NICs except this network's, with the hosts that have them."""
     used: t.Dict[str, t.List[str]] = {"lo": list(links)}
     for name, chosen in links.items():
         for nic in chosen.host.rdma["links"] if chosen.host.rdma else ():
@@ -66,7 +66,7 @@ def _other_names(links: t.Mapping[str, HostLink]) -> t.Dict[str, t.List[str]]:
 
 
 def _common_name(network: str, used: t.Container[str]) -> str:
-    """A name for the NICs of a network: its own if it is not too long for the kernel and no other NIC has it."""
+    """A name for a network's NICs: the network's own if the kernel allows its length and no other NIC has it."""
     if len(network) <= MASTER_LENGTH and network not in used:
         return network
     digests = (hashlib.sha256(f"{network}{number}".encode()).hexdigest()[:4] for number in itertools.count())

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Names in the inventory that nothing reads: a misspelt group leaves its hosts out, a misspelt variable its value."""
+"""Names in the inventory that nothing reads: a misspelt group loses its hosts, a misspelt variable its value."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .._model.observation import Observations
 from .._model.stacks import STACKS
 
 GROUPS = ("kube_control_plane", "kube_node", "ipu_node")
-# What others call them: kubespray's old inventories, k3s-ansible, and people.
+# Names for these groups elsewhere: in old kubespray inventories, in k3s-ansible, and among people.
 GROUPS_ELSEWHERE = {
     **dict.fromkeys(
         ("kube_master", "master", "masters", "control_plane", "controllers", "server"), "kube_control_plane"
@@ -21,7 +21,7 @@ GROUPS_ELSEWHERE = {
     **dict.fromkeys(("agent", "node", "nodes", "kube_worker", "kube_workers", "worker", "workers"), "kube_node"),
     **dict.fromkeys(("ipu", "ipus", "ipu_host", "ipu_hosts", "poplar", "poplar_hosts"), "ipu_node"),
 }
-# Variables by which kubespray and k3s-ansible are told how to build a cluster, and what they are called here.
+# Variables of kubespray and k3s-ansible that tell how to build a cluster, and their names here.
 VARIABLES_ELSEWHERE = {
     "container_manager": "fabric_runtime",
     "k3s_version": "fabric_kubernetes_version",
@@ -34,7 +34,7 @@ VARIABLES_ELSEWHERE = {
     "loadbalancer_apiserver": "fabric_control_plane_endpoint",
 }
 PREFIX = "fabric_"
-# Roles whose variables a site may set too. Left out are those with a name that others may use as well, such as chrony.
+# Roles whose variables a site may set too, without those whose names others may use as well, such as chrony.
 ROLE_PREFIXES = (
     *(f"{stack}_" for stack in STACKS),
     "gpu_operator_",
@@ -50,15 +50,15 @@ ROLE_PREFIXES = (
 )
 PREFIXES = (PREFIX, *ROLE_PREFIXES)
 ALIKE_PREFIXES = 0.8  # by difflib
-# How alike two names have to be, by difflib; 1 is the same. The group gpu_node, at 0.88, is no misspelt ipu_node.
+# Minimum similarity of two names, by difflib; 1 is identical. The group gpu_node (0.88) is not a misspelt ipu_node.
 ALIKE_GROUPS, ALIKE_VARIABLES, ALIKE_ROLE_VARIABLES, ALIKE_KEYS = 0.9, 0.8, 0.92, 0.6
-# By the ending alone. Facts of a host, such as ansible_hostname and ansible_user_id, are less alike.
+# Compares only the part after the prefix. A host's facts, such as ansible_hostname, are less similar.
 ANSIBLE, ALIKE_CONNECTION = "ansible_", 0.74
 
 
 @functools.lru_cache(maxsize=None)
 def may_be_ours(name: str) -> bool:
-    """Whether a variable begins like one of ours, or nearly so: what is nearest to it decides."""
+    """Whether a variable's name starts like one of ours, or nearly so: then the most similar name decides."""
     if name.startswith(PREFIXES) or name in VARIABLES_ELSEWHERE:
         return True
     return any(
@@ -67,18 +67,18 @@ def may_be_ours(name: str) -> bool:
 
 
 def nearest(name: str, known: t.Iterable[str], alike: float) -> str:
-    """The known name that is meant, perhaps; empty when none is like it."""
+    """The known name that is probably meant; empty if none is similar."""
     return next(iter(difflib.get_close_matches(name, list(known), 1, alike)), "")
 
 
 def meant_group(group: str) -> str:
-    """The group of ours that one is meant for, perhaps: misspelt, or as other tools call it; empty for none."""
+    """Our group that is probably meant by a name, misspelt or as in other tools; empty if none is."""
     name = group.replace("-", "_").lower()
     return GROUPS_ELSEWHERE.get(name) or nearest(name, GROUPS, ALIKE_GROUPS)
 
 
 def check_groups(groups: t.Mapping[str, t.Sequence[str]], findings: Findings) -> None:
-    """Hosts that are in a group with a name like one of ours, and not in that one."""
+    """Report hosts in a group whose name is similar to one of ours, if they are not in ours."""
     for group, hosts in sorted(groups.items()):
         meant = "" if group in GROUPS else nearest(group.replace("-", "_"), GROUPS, ALIKE_GROUPS)
         left_out = sorted(set(hosts) - set(groups.get(meant, ())))
@@ -93,7 +93,7 @@ def check_groups(groups: t.Mapping[str, t.Sequence[str]], findings: Findings) ->
 
 
 def check_foreign_variables(observations: Observations, findings: Findings) -> None:
-    """An inventory of another tool works as it is, but what it says of the cluster has other names here."""
+    """Warn of variables of other tools: their inventories work here, but settings of the cluster have other names."""
     names = {name for observation in observations.values() for name in observation.get("variables", ())}
     foreign = {name: ours for name, ours in VARIABLES_ELSEWHERE.items() if name in names and ours not in names}
     if foreign:
@@ -109,9 +109,9 @@ def check_foreign_variables(observations: Observations, findings: Findings) -> N
 
 
 def meant_connection_variables(names: t.Iterable[str], known: t.Collection[str]) -> t.Dict[str, str]:
-    """Variables of a host that are nearly ones by which Ansible connects, which ignores them: what each is meant for.
+    """Misspelt connection variables of Ansible, which ignores them: for each, the variable that is probably meant.
 
-    known: all by which it does, such as ansible_host.
+    known: all connection variables, such as ansible_host.
     """
     found = {}
     endings = {name[len(ANSIBLE) :]: name for name in known if name.startswith(ANSIBLE)}
@@ -124,7 +124,7 @@ def meant_connection_variables(names: t.Iterable[str], known: t.Collection[str])
 
 
 def check_variables(observations: Observations, known: t.Collection[str], findings: Findings) -> None:
-    """Variables with our prefix that are none of ours, and those that are named nearly like one of our roles'."""
+    """Report variables that have our prefix but are not ours, and those with names similar to our roles' variables."""
     hosts_of: t.Dict[str, t.List[str]] = {}
     for host, observation in observations.items():
         for name in observation.get("variables", ()):
@@ -157,7 +157,7 @@ def check_variables(observations: Observations, known: t.Collection[str], findin
 
 
 def _check_role_variable(name: str, hosts: t.Sequence[str], known: t.Collection[str], findings: Findings) -> None:
-    """Names that are less alike may be another collection's."""
+    """Report very similar names only: others may belong to another collection."""
     meant = nearest(name, known, ALIKE_ROLE_VARIABLES)
     if meant:
         findings.error(

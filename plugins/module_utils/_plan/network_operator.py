@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What becomes of a network operator that is installed already."""
+"""What happens to a network operator that is already installed."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from .._network.operator_upgrade import CHECK, upgrade_refusal, upgrade_steps
 from .._network.releases import NETWORK_OPERATORS, parse, show
 from .running_cluster import Running
 
-CHART = "network-operator-"  # before the release, in the label of its Deployment
+CHART = "network-operator-"  # followed by the release, in the label of its Deployment
 
 
 def check_network_operator(running: t.Optional[Running], releases: Releases, findings: Findings) -> None:
-    """An upgrade of the site's, or of what others have installed, is said before it happens."""
+    """Announce the upgrade of an operator before it happens, whether the site or others installed it."""
     charts = (running.facts.get("charts") or []) if running else []
     installed = next((chart[len(CHART) :] for chart in charts if chart.startswith(CHART)), "")
     if not running or not installed or releases["stack"] != "network_operator":

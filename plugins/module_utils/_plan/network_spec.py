@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""fabric_networks as the site wrote them: their keys, their defaults, and what is wrong with them."""
+"""fabric_networks as the site wrote it: keys, defaults, and mistakes."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from .._model.profiles import PREFIX as OF_DEVICES
 from .endpoints import parse_address
 from .names import ALIKE_KEYS, nearest
 
-MASTER_LENGTH = 15  # the kernel finds a device by no longer name, not even by an alternative one
+MASTER_LENGTH = 15  # the kernel finds no device by a longer name, not even by an alternative one
 FAMILIES = {"ipv4": 4, "ipv6": 6}
-PREFIX = "rdma"  # of resources without one
+PREFIX = "rdma"  # for resources without a prefix
 MODES = ("bridge", "private", "vepa", "passthru")
 SELECT = ("name", "pci", "driver", "subnet", "gpu")
 DEFAULTS: t.Dict[str, object] = {
@@ -45,7 +45,7 @@ DEFAULTS: t.Dict[str, object] = {
     "rdma_hca_max": 0,
     "vfs": 0,
 }
-# What files of others call it: CRs of the stacks, l8k, configurations of CNI and the plugin.
+# Other names for our keys: in the stacks' custom resources, l8k, CNI configurations and the device plugin's.
 KEYS_ELSEWHERE = {
     "cniType": "type",
     "exclude": "reserved",
@@ -72,7 +72,7 @@ KEYS_ELSEWHERE = {
     "startingSubnet": "subnet",
     "workerNodes": "hosts",
 }
-# What says nothing of a network of a type.
+# Keys that do not apply to networks of a type.
 NOT_OF_TYPE = {
     "macvlan": ("meta_plugins", "vfs"),
     "ipoib": ("meta_plugins", "mode", "mtu", "vfs"),
@@ -84,7 +84,7 @@ Problem = t.Tuple[str, str]  # what is wrong, and what to write instead
 
 @dataclasses.dataclass(frozen=True)
 class Select:
-    """Which NIC of a host: one that fits a pattern of every list that is not empty, the nearest one to a GPU."""
+    """Which NIC of a host: one that matches a pattern of each non-empty list; with gpu, the one nearest to it."""
 
     name: t.Sequence[str] = ()
     pci: t.Sequence[str] = ()
@@ -93,12 +93,12 @@ class Select:
     gpu: t.Optional[int] = None  # number in PCI order
 
     def rules(self) -> t.Dict[str, t.Sequence[str]]:
-        """The patterns of each rule that is given."""
+        """The patterns of each rule that is set."""
         rules = {"name": self.name, "pci": self.pci, "driver": self.driver, "subnet": self.subnet}
         return {key: patterns for key, patterns in rules.items() if patterns}
 
     def as_text(self) -> str:
-        """As the site wrote it, or where links come from if it wrote nothing."""
+        """As the site wrote it; without rules, the directory that links are read from."""
         parts = [f"{key}={' or '.join(patterns)}" for key, patterns in self.rules().items()]
         parts += [f"gpu={self.gpu}"] if self.gpu is not None else []
         return f"select {', '.join(parts)}" if parts else "/sys/class/net"
@@ -106,31 +106,31 @@ class Select:
 
 @dataclasses.dataclass(frozen=True)
 class NetworkSpec:
-    """A valid entry of fabric_networks, with its defaults."""
+    """A valid entry of fabric_networks, with defaults filled in."""
 
     name: str
     namespace: str
     type: str  # as in TYPES
     hosts: t.List[str]  # hosts and groups; empty: all that run pods
     select: Select
-    master: str  # empty: the plan names it
+    master: str  # empty: the plan chooses it
     mode: str
-    mtu: int  # bytes; 0: that of the NICs
-    families: t.List[str]  # ipv4, ipv6; empty: IPv4 where the NIC has it, else IPv6
-    subnets: t.Dict[int, str]  # CIDRs that the site states, by IP version; others are those of the NICs' addresses
+    mtu: int  # bytes; 0: the NICs' MTU
+    families: t.List[str]  # ipv4, ipv6; empty: IPv4 if the NIC has it, otherwise IPv6
+    subnets: t.Dict[int, str]  # CIDRs that the site states, by IP version; otherwise those of the NICs' addresses
     gateways: t.Dict[int, str]  # by IP version
     reserved: t.List[str]  # addresses, CIDRs and ranges
     share: str
-    accept_ra: bool  # whether pods take router advertisements
-    meta_plugins: t.List[str]  # of META_PLUGINS, which follow the main plugin
-    pool: str  # name of the IPAM's pool; empty: made of the network's
+    accept_ra: bool  # whether pods accept router advertisements
+    meta_plugins: t.List[str]  # chained plugins, from META_PLUGINS
+    pool: str  # name of the IPAM's pool; empty: derived from the network's name
     rdma_resource: str  # PREFIX/NAME
-    rdma_hca_max: int  # pods on a host that can have it; 0: as many as the GID table has room for
-    vfs: int  # that each NIC gets; 0: fabric_pods_per_node
+    rdma_hca_max: int  # pods on a host that can use it; 0: as many as fit into the GID table
+    vfs: int  # VFs of each NIC; 0: fabric_pods_per_node
 
 
 def read_networks(entries: t.Sequence[object], findings: Findings) -> t.List[NetworkSpec]:
-    """The valid entries; what is wrong with the others becomes findings."""
+    """The valid entries; mistakes in the others become findings."""
     networks = [network for network in (_read(*entry, findings) for entry in enumerate(entries)) if network]
     names = [network.name for network in networks]
     for name in sorted(set(names)):
@@ -156,12 +156,12 @@ def read_networks(entries: t.Sequence[object], findings: Findings) -> t.List[Net
 
 
 def host_device() -> NetworkSpec:
-    """Stands for the RDMA NIC of each host where there is no fabric network: pods use it without one."""
+    """A stand-in for each host's RDMA NIC if there is no fabric network: pods use the NIC directly."""
     return t.cast(NetworkSpec, _read(0, {"name": HOST}, Findings()))
 
 
 def read_select(given: t.Mapping[object, object]) -> Select:
-    """Without the rules that are empty; each pattern may be a text or a list."""
+    """The rules that are not empty; each pattern may be a text or a list."""
     rules: t.Dict[object, t.List[str]] = {
         key: [str(pattern) for pattern in _as_list(value)] for key, value in given.items() if value not in ("", None)
     }
@@ -237,7 +237,7 @@ def _read(number: int, entry: object, findings: Findings) -> t.Optional[NetworkS
 def _read_subnets(text: str) -> t.Dict[int, str]:
     """The stated subnet of each IP version.
 
-    :raises ValueError: a part is no CIDR, or two are of one version.
+    :raises ValueError: a part is not a CIDR, or two have the same version.
     """
     parsed = [ipaddress.ip_network(part.strip()) for part in text.split(",")] if text else []
     found: t.Dict[int, str] = {cidr.version: str(cidr) for cidr in parsed}
@@ -262,7 +262,7 @@ def _subnet_problems(text: str, families: object) -> t.Iterator[Problem]:
 
 
 def _read_gateways(text: str) -> t.Dict[int, str]:
-    """The gateway of each IP version; empty when the text is none, or has two of one version."""
+    """The gateway of each IP version; empty if the text is invalid, or has two of one version."""
     parts = [parse_address(part.strip()) for part in text.split(",")]
     gateways: t.Dict[int, str] = {address.version: str(address) for address in parts if address is not None}
     return gateways if len(gateways) == len(parts) else {}

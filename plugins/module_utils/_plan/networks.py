@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The fabric networks of the plan: which addresses their pods get, from which IPAM, on which NICs."""
+"""The fabric networks of the plan: which addresses their pods get, from which IPAM, and on which NICs."""
 
 from __future__ import annotations
 
@@ -54,22 +54,22 @@ with contextlib.suppress(ImportError):  # run_module() says so, by the module's 
 
 @dataclasses.dataclass(frozen=True)
 class NetworkRules:
-    """What holds for all fabric networks."""
+    """Input shared by all fabric networks."""
 
     releases: Releases
     pods_per_node: int
     require_rdma: bool
     taken: t.Sequence[str]  # addresses that no pod may get
-    avoid: t.Mapping[str, str]  # CIDRs, and whose they are: pods or services
+    avoid: t.Mapping[str, str]  # CIDRs, and what uses them: pods or services
     avoid_stays: bool  # others manage the cluster
     cluster_size: int  # hosts
-    vipu: t.Optional[t.Sequence[str]] = None  # addresses of V-IPU, as far as they are known; None: no IPUs are planned
-    cni_network_directory: str = ""  # of CNI configurations; empty: the usual one
+    vipu: t.Optional[t.Sequence[str]] = None  # known addresses of V-IPU; None: no IPUs are planned
+    cni_network_directory: str = ""  # of CNI configurations; empty: the default
 
 
 @dataclasses.dataclass(frozen=True)
 class _FamilyPlan:
-    """The addresses of one family of a network, and what its IPAM takes for them."""
+    """The addresses of one family of a network, and the IPAM's settings for them."""
 
     subnet: PlannedSubnet
     ipam: Ipam
@@ -77,7 +77,7 @@ class _FamilyPlan:
 
 
 def taken_addresses(hosts: Hosts, vipu_of: t.Mapping[str, str]) -> t.List[str]:
-    """Addresses in use: of every host's links, of V-IPU, of gateways on the way to it."""
+    """Addresses in use: those of all links of hosts, of V-IPU, and of gateways on the way to it."""
     taken = {address for address in vipu_of.values() if parse_address(address)}
     for host in hosts.values():
         if host.rdma:
@@ -87,7 +87,7 @@ def taken_addresses(hosts: Hosts, vipu_of: t.Mapping[str, str]) -> t.List[str]:
 
 
 def plan_networks(chosen: t.Sequence[NetworkLinks], rules: NetworkRules, findings: Findings) -> t.List[PlannedNetwork]:
-    # Networks may be on one subnet: the gateway of one is no address for pods of another.
+    # Networks may share a subnet: one's gateway must not become an address of another's pods.
     gateways = [gateway for one in chosen for gateway in one.network.gateways.values()]
     rules = dataclasses.replace(rules, taken=[*rules.taken, *gateways])
     planned = [_plan_network(network, rules, findings) for network in chosen]
@@ -99,7 +99,7 @@ def plan_networks(chosen: t.Sequence[NetworkLinks], rules: NetworkRules, finding
 
 
 def _plan_network(chosen: NetworkLinks, rules: NetworkRules, findings: Findings) -> PlannedNetwork:
-    """One network of the plan. It has no subnets where there can be none; that is a finding."""
+    """One network of the plan. It has no subnets if they can't be planned, which is a finding."""
     network, links = chosen.network, chosen.links
     planned: PlannedNetwork = {
         "name": network.name,
@@ -156,7 +156,7 @@ def _plan_network(chosen: NetworkLinks, rules: NetworkRules, findings: Findings)
 
 
 def meta_plugins(network: NetworkSpec) -> t.List[MetaPlugin]:
-    """The plugins that follow the main one, as its CNI configuration has them: tuning first, sbr moves routes."""
+    """The chained plugins, as in its CNI configuration: tuning first, then sbr, which moves routes."""
     if network.type not in CHAINING:
         return []
     sysctl = {**(OWN_ARP if "tuning" in network.meta_plugins else {})}
@@ -166,7 +166,7 @@ def meta_plugins(network: NetworkSpec) -> t.List[MetaPlugin]:
 
 
 def _plan_profile(chosen: NetworkLinks, planned: PlannedNetwork, rules: NetworkRules, findings: Findings) -> None:
-    """What a network has that is no macvlan."""
+    """Fields of a network that is not macvlan."""
     network, layers = chosen.network, {link.nic["link_layer"] for link in chosen.links.values()}
     profile = next(
         row for row in PROFILES if row.type == network.type and row.link_layer in {*layers, LAYERS[row.type][-1]}
@@ -204,14 +204,14 @@ def _plan_profile(chosen: NetworkLinks, planned: PlannedNetwork, rules: NetworkR
 
 
 def _pods_per_node(network: NetworkSpec, rules: NetworkRules) -> int:
-    """The most pods of a host that can be on a network: each has a device of its own, or they share one."""
+    """The most pods of one host that can be on a network: each needs its own device, unless they share one."""
     if network.type == "sriov":
         return network.vfs or rules.pods_per_node
     return rules.pods_per_node if network.type in SHARED else 1
 
 
 def _check_reserved(network: NetworkSpec, subnets: t.Sequence[PlannedSubnet], findings: Findings) -> t.List[str]:
-    """The entries that keep addresses of these subnets from pods. Others are for another subnet, or mistyped."""
+    """Entries that keep addresses of these subnets from pods. Others are for another subnet, or mistyped."""
     ours = netaddr.IPSet([subnet["cidr"] for subnet in subnets])
     inside = [entry for entry in network.reserved if not ours.isdisjoint(parse_ranges([entry], "reserved"))]
     outside = [entry for entry in network.reserved if entry not in inside]
@@ -229,7 +229,7 @@ def _check_reserved(network: NetworkSpec, subnets: t.Sequence[PlannedSubnet], fi
 def _check_leases(
     chosen: NetworkLinks, subnets: t.Sequence[PlannedSubnet], reserved: t.Sequence[str], findings: Findings
 ) -> None:
-    """A DHCP server of the network does not know of pods. Who has set `reserved` or `share` has thought of it."""
+    """A DHCP server does not know of pods. A site that set `reserved` or `share` has probably considered it."""
     network = chosen.network
     leased = [
         name
@@ -256,7 +256,7 @@ def _check_ipu_machines(
     vipu: t.Optional[t.Sequence[str]],
     findings: Findings,
 ) -> None:
-    """They have addresses beside V-IPU, which nothing tells; the lower half of a subnet is left to them."""
+    """IPU-Machines have addresses next to V-IPU, which nothing reports; the lower half of a subnet is left to them."""
     if vipu is None or reserved or _share(network, 4) != "all":
         return
     known = [read_address(address) for address in vipu if parse_address(address)]
@@ -275,7 +275,7 @@ def _check_ipu_machines(
 
 
 def _check_advertised(chosen: NetworkLinks, releases: Releases, findings: Findings) -> bool:
-    """Pods take what routers advertise on their rail, as NICs do. Whether some hosts alone have no other address."""
+    """Pods accept advertisements on their rail, as NICs do. True if only some hosts have no other address."""
     network, stack = chosen.network, STACKS[stack_name(releases)]
     chains = stack.chains or network.type in CHAINING
     if not network.accept_ra and not chains:
@@ -329,10 +329,10 @@ def _check_advertised(chosen: NetworkLinks, releases: Releases, findings: Findin
 
 
 def _check_several_subnets(chosen: NetworkLinks, findings: Findings) -> bool:
-    """Of the subnets of one NIC the first is taken, which another host may have in another order. Whether it does."""
+    """The first of a NIC's subnets is used, but another host may order them differently. True if one does."""
     network = chosen.network
     if all(len(link.nic["addresses"]) <= len(link.addresses) for link in chosen.links.values()):
-        return False  # none has an address beside those that were chosen
+        return False  # no NIC has addresses besides the chosen ones
     subnets = {name: subnets_of(network, link) for name, link in chosen.links.items()}
     cidrs = {
         name: [str(read_interface(one["address"], one["prefix"]).network) for one in link.addresses]
@@ -375,16 +375,16 @@ def _check_whereabouts_ranges(network: NetworkSpec, releases: Releases, findings
 
 
 def _plan_families(chosen: NetworkLinks, rules: NetworkRules) -> t.List[_FamilyPlan]:
-    """The addresses of each family, by the rules of rdma_subnet."""
+    """The addresses of each family, planned by the rules of rdma_subnet."""
     network, links, releases = chosen.network, chosen.links, rules.releases
     families: t.List[_FamilyPlan] = []
     on_master = {entry["address"] for link in links.values() for entry in link.addresses}
-    # A gateway that is a host of this network is a finding already.
+    # A gateway that is a host of this network is already a finding.
     gateways = {version: text for version, text in network.gateways.items() if text not in on_master}
     needed = _pods_per_node(network, rules) * len(links)
     for number, version in enumerate(_versions(chosen)):
         nodes = [FabricNode(name, **_address(link, version)) for name, link in links.items()]
-        # No name of a site's has a dot in it.
+        # The site's own names contain no dots.
         pool_name = network.pool or network.name
         pool_name += f".ipv{version}" if number else ""
         request = SubnetRequest(
@@ -397,7 +397,7 @@ def _plan_families(chosen: NetworkLinks, rules: NetworkRules) -> t.List[_FamilyP
             avoid_of=rules.avoid,
             avoid_stays=rules.avoid_stays,
             pods=needed,
-            # The stack with its own IPAM allocates single addresses, as whereabouts does.
+            # The stack with its own IPAM allocates single addresses, like whereabouts.
             ipam="whereabouts" if releases["ipam"] in ("", STACKS[OWN_IPAM].ipam) else releases["ipam"],
             ipam_release=releases["network_operator"] if releases["features"] else "",
             pool_name=pool_name,
@@ -430,19 +430,19 @@ def _plan_families(chosen: NetworkLinks, rules: NetworkRules) -> t.List[_FamilyP
 
 
 def _versions(chosen: NetworkLinks) -> t.List[int]:
-    """IP versions of the network, in its order. One that names none has that of its subnet, or of its NICs."""
+    """IP versions of the network, in order. If it names none, that of its subnet or else of its NICs."""
     named = [FAMILIES[family] for family in chosen.network.families] or list(chosen.network.subnets)
     return named or [read_address(next(iter(chosen.links.values())).addresses[0]["address"]).version]
 
 
 def _address(link: HostLink, version: int) -> Address:
-    """That of the NIC; empty where it has none in a subnet that is stated."""
+    """The NIC's address; empty if it has none in a stated subnet."""
     own = [one for one in link.addresses if read_address(one["address"]).version == version]
     return own[0] if own else {"address": "", "prefix": 0}
 
 
 def _check_stated(chosen: NetworkLinks, findings: Findings) -> None:
-    """NICs whose addresses are all of other subnets than the stated one: it may be mistyped."""
+    """Warn if all addresses of NICs are outside the stated subnet: it may be mistyped."""
     network = chosen.network
     for version, cidr in network.subnets.items():
         others = {
@@ -462,7 +462,7 @@ def _check_stated(chosen: NetworkLinks, findings: Findings) -> None:
 
 
 def _share(network: NetworkSpec, version: int) -> str:
-    """The pods' part of the subnet of this family; a network of two families may give one for each, with a comma."""
+    """The pods' part of this family's subnet; a network with two families may state two, separated by a comma."""
     if len(network.families) < 2:
         return network.share
     parts = [part.strip() for part in network.share.split(",")]
@@ -472,7 +472,7 @@ def _share(network: NetworkSpec, version: int) -> str:
 
 
 def _select_nodes(pool: PlannedPool, links: t.Mapping[str, HostLink], cluster_size: int) -> PlannedPool:
-    """nv-ipam gives every node a block unless the pool names its nodes: where a network has only some of the hosts."""
+    """nv-ipam gives every node a block, so the pool lists its nodes if the network has only some of the hosts."""
     nodes = sorted(link.host.node for link in links.values())
     if len(nodes) == cluster_size:
         return pool
@@ -481,7 +481,7 @@ def _select_nodes(pool: PlannedPool, links: t.Mapping[str, HostLink], cluster_si
 
 
 def _join_ipams(families: t.Sequence[_FamilyPlan]) -> Ipam:
-    """The ipam of the network's CR; of two families both give an address to each pod."""
+    """The ipam of the network's custom resource; with two families, each gives every pod an address."""
     parts = [family.ipam for family in families]
     if len(parts) == 1:
         return parts[0]
@@ -500,7 +500,7 @@ def _join_ipams(families: t.Sequence[_FamilyPlan]) -> Ipam:
 
 
 def _find_whereabouts(ipam: Ipam, directory: str) -> Ipam:
-    """whereabouts looks for its own files in the usual directory, and needs telling where they are elsewhere."""
+    """whereabouts expects its own files in the usual directory: tell it if they are elsewhere."""
     if ipam.get("type") != "whereabouts" or not directory:
         return ipam
     own = f"{directory}/whereabouts.d/whereabouts"
@@ -508,16 +508,16 @@ def _find_whereabouts(ipam: Ipam, directory: str) -> Ipam:
 
 
 def _check_overlaps(networks: t.Sequence[PlannedNetwork], stack: str, findings: Findings) -> None:
-    """What pods get is compared. Networks may be on one subnet, each with a share of its own; overlapping ones not."""
+    """Compare the pods' addresses. Networks may share a subnet with separate shares, but not overlap."""
     subnets = [(network, subnet) for network in networks for subnet in network["subnets"]]
-    sharing: t.Dict[str, t.Dict[str, str]] = {}  # by subnet the pods' range of each network
+    sharing: t.Dict[str, t.Dict[str, str]] = {}  # by subnet, the pods' range on each network
     for (one, first), (other, second) in itertools.combinations(subnets, 2):
         cidrs = [read_network(subnet["cidr"]) for subnet in (first, second)]
         if not cidrs[0].overlaps(cidrs[1]):
             continue
         both = f"Networks {one['name']} and {other['name']}"
         same = _range(first) & _range(second)
-        if same:  # what is excluded may keep them apart
+        if same:  # exclusions may separate them
             same &= planned_addresses(dict(one)) & planned_addresses(dict(other))
         spans = f"{_span(first)} and {_span(second)}"
         if same:
@@ -546,7 +546,7 @@ def _check_overlaps(networks: t.Sequence[PlannedNetwork], stack: str, findings: 
             named = {one["name"]: _span(first), other["name"]: _span(second)}
             sharing.setdefault(first["cidr"], {}).update(named)
     for cidr, named in sharing.items():
-        arp = ":" not in cidr  # IPv6 answers for an address on its own interface only
+        arp = ":" not in cidr  # IPv6 answers only on the interface with the address
         findings.warning(
             "subnet",
             [],
@@ -572,7 +572,7 @@ def _check_overlaps(networks: t.Sequence[PlannedNetwork], stack: str, findings: 
 
 
 def _keeps_apart(network: PlannedNetwork) -> bool:
-    """Whether pods answer ARP and route by source on this rail."""
+    """Whether pods answer ARP and route by source address on this rail."""
     return {each["type"] for each in network.get("meta_plugins", [])} >= {*META_PLUGINS}
 
 
@@ -585,7 +585,7 @@ def _span(subnet: PlannedSubnet) -> str:
 
 
 def _check_pools(networks: t.Sequence[PlannedNetwork], findings: Findings) -> None:
-    """Two pools of one name would be one, with the addresses of the network that is applied last."""
+    """Two pools with the same name would become one, with the addresses of the network applied last."""
     owners: t.Dict[str, t.List[str]] = {}
     for network in networks:
         for pool in pool_names(network["ipam"]):

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Which hosts the RDMA device plugin serves by one policy: all by the NicClusterPolicy, or each group by its own.
 
-The device plugin finds NICs by name. A NicClusterPolicy has one list of names for all nodes, so a name that is another
-NIC on some hosts is offered there too. A NicNodePolicy has the names of its own nodes only.
+The device plugin finds NICs by name. A NicClusterPolicy has one list of names for all nodes, so if a name belongs to
+another NIC on some hosts, that NIC is offered too. A NicNodePolicy has only the names of its own nodes.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from .._model.plan import NicGroup, RdmaResource, Releases
 from .host_links import NAMES, NetworkLinks
 from .running_cluster import Running
 
-AUTO, CLUSTER, NODE = "auto", "cluster", "node"  # fabric_nic_policy
+AUTO, CLUSTER, NODE = "auto", "cluster", "node"  # values of fabric_nic_policy
 SECTION = "rdmaSharedDevicePlugin"
 
 
@@ -31,7 +31,7 @@ def plan_nic_groups(
     releases: Releases,
     findings: Findings,
 ) -> t.List[NicGroup]:
-    """Empty where the NicClusterPolicy has the plugin: nothing is grouped then."""
+    """The groups; empty if the NicClusterPolicy configures the plugin."""
     if releases["stack"] != "network_operator" or not resources:
         return []
     able = releases["features"].get("node_policies", False)
@@ -57,13 +57,13 @@ def _seen(running: t.Optional[Running]) -> t.Sequence[NicPolicy]:
 
 
 def _prefers_groups(policies: t.Sequence[NicPolicy], groups: t.Sequence[NicGroup]) -> bool:
-    """A cluster keeps what it has, since a move takes the resources from all nodes for a while."""
+    """An existing cluster keeps its kind of policy: during a move, all nodes lack the resources for a while."""
     kinds = {each["kind"] for each in policies if each["ours"] or each["kind"] == "NicClusterPolicy"}
     return "NicNodePolicy" in kinds if kinds else len(groups) > 1
 
 
 def _groups(chosen: t.Sequence[NetworkLinks], resources: t.Sequence[RdmaResource]) -> t.List[NicGroup]:
-    """Hosts whose resources have NICs of the same names, in the order of their names."""
+    """Hosts whose resources have NICs with the same names, sorted by host name."""
     netdevs: t.Dict[str, t.Dict[str, t.Set[str]]] = {}  # by host and resource
     for one in chosen:
         for host, link in one.links.items():
@@ -75,14 +75,14 @@ def _groups(chosen: t.Sequence[NetworkLinks], resources: t.Sequence[RdmaResource
         found = [_own(resource, netdevs[host]) for resource in resources]
         own_resources = [resource for resource in found if resource]
         text = json.dumps(own_resources, sort_keys=True)
-        # Not a number: the nodes of another group would change with each host that comes or goes.
+        # A hash, not a number: otherwise groups would change their nodes whenever a host comes or goes.
         name = f"fabric-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
         groups.setdefault(text, {"name": name, "hosts": [], "resources": own_resources})["hosts"].append(host)
     return list(groups.values())
 
 
 def _own(resource: RdmaResource, netdevs: t.Mapping[str, t.Set[str]]) -> t.Optional[RdmaResource]:
-    """A resource as a host has it; None where it has no NIC of it."""
+    """A resource with only the host's own NICs; None if the host has none of them."""
     own = netdevs.get(f"{resource['resourcePrefix']}/{resource['resourceName']}")
     if not own or "drivers" in resource["selectors"]:
         return resource if own else None
@@ -90,7 +90,7 @@ def _own(resource: RdmaResource, netdevs: t.Mapping[str, t.Set[str]]) -> t.Optio
 
 
 def _check_others(policies: t.Sequence[NicPolicy], grouped: bool, findings: Findings) -> None:
-    """The operator does not keep them apart unless its webhook is on: two plugins take one socket from each other."""
+    """Unless its webhook is on, the operator does not separate policies: two plugins take each other's socket."""
     others = [each for each in policies if not each["ours"]]
     for kind in ("NicNodePolicy", "NicClusterPolicy"):
         names = [each["name"] for each in others if each["kind"] == kind]
@@ -117,7 +117,7 @@ def _labels(policies: t.Sequence[NicPolicy]) -> str:
 
 
 def _check_move(policies: t.Sequence[NicPolicy], grouped: bool, findings: Findings) -> None:
-    """From one kind to the other the section leaves before it comes, on all nodes at once."""
+    """In a move from one kind of policy to the other, all nodes lose the section before they get it again."""
     kinds = {each["kind"] for each in policies if each["ours"]}
     target = "NicNodePolicy" if grouped else "NicClusterPolicy"
     if kinds and target not in kinds:

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Why a link of a host can't carry a macvlan, as the kernel refuses it (tried with Linux 6.1 and 6.18)."""
+"""Why a link of a host can't carry a macvlan, according to the kernel (tested with Linux 6.1 and 6.18)."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ import typing as t
 
 from .._model.observation import Link
 
-Links = t.Mapping[str, Link]  # of a host, by netdev
-VRF = "vrf"  # its members stay on their own: macvlan works on them
+Links = t.Mapping[str, Link]  # of one host, by netdev
+VRF = "vrf"  # its members stay independent: macvlan works on them
 OVS = "openvswitch"
-# Of pods, containers and guests of the host: none leads to another host. Bridges come first, by what they are.
+# Devices of pods, containers and virtual machines: none leads to another host. Bridges come first, by their type.
 END_OF_PAIR = r"veth.+|vnet\d+|tap.+|cali.+|lxc.+"
 INSIDE = (
     (re.compile(r"cni\d+|cbr0|kube-bridge|weave"), "bridge of the pod network"),
@@ -35,14 +35,14 @@ INSIDE = (
 @dataclasses.dataclass(frozen=True)
 class Obstacle:
     why: str  # follows the link's name
-    step: str  # what to do about it, as a sentence without its full stop; empty: only another NIC helps
+    step: str  # what to do about it, as a sentence without its period; empty: only another NIC helps
 
 
 Obstacles = t.Mapping[str, Obstacle]  # by netdev
 
 
 def masters(links: t.Iterable[Link]) -> t.Dict[str, str]:
-    """The device that each link is a member of. Observations of earlier releases only have it from above."""
+    """The device that each link is a member of. Observations of earlier releases only list members."""
     links = list(links)
     found = {name: link["netdev"] for link in links if link["kind"] not in ("vlan", VRF) for name in link["lower"]}
     for link in links:
@@ -54,9 +54,9 @@ def masters(links: t.Iterable[Link]) -> t.Dict[str, str]:
 
 
 def inside(link: Link) -> str:
-    """What a device is that serves only pods, containers or guests of its host; empty for others.
+    """The type of a device that serves only pods, containers or virtual machines of its host; empty for others.
 
-    Told by its name. A bridge that has a NIC is none of them, whatever its name.
+    Recognised by its name. A bridge with a NIC is never one of them.
     """
     if link["rdma_netdevs"] or link["kind"] not in ("bridge", "other"):
         return ""
@@ -66,7 +66,7 @@ def inside(link: Link) -> str:
 
 
 def find_obstacles(links: t.Iterable[Link], macvlan: bool) -> Obstacles:
-    """The links of a host that can't carry a macvlan. Without macvlans others may stand on a NIC."""
+    """The links of a host that can't carry a macvlan. Without macvlans, other devices may use the NIC too."""
     if not macvlan:
         links = [t.cast(Link, {**link, "taken_by": []}) for link in links]
     by_name = {link["netdev"]: link for link in links}

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which link of one host is its NIC on a fabric network: by the site's rules, from what host_info returned."""
+"""Which link of a host is its NIC on a fabric network: by the site's rules, from host_info's result."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def _below(link: Link, links: t.Mapping[str, Link]) -> t.List[Link]:
 
 
 def _fits(link: Link, links: t.Mapping[str, Link], key: str, patterns: t.Sequence[str]) -> bool:
-    """Whether one of these patterns is the link's. PCI address and driver may also be those of a NIC below it."""
+    """Whether one of the patterns matches the link. PCI address and driver may also be those of a NIC below it."""
     if key == "subnet":
         return any(read_address(entry["address"]) in _subnet(rule) for entry in link["addresses"] for rule in patterns)
     if key == "name":
@@ -70,7 +70,7 @@ def _fits(link: Link, links: t.Mapping[str, Link], key: str, patterns: t.Sequenc
 
 
 def _keys(found: t.Sequence[Link], links: t.Sequence[Link]) -> str:
-    """The keys of `select` by which these NICs can be named: virtual ones have no PCI address, for example."""
+    """The keys of `select` that can identify these NICs: virtual ones, for example, have no PCI address."""
     by_name = {link["netdev"]: link for link in links}
     below = [item for link in found for item in _below(link, by_name)]
     has = {
@@ -83,7 +83,7 @@ def _keys(found: t.Sequence[Link], links: t.Sequence[Link]) -> str:
 
 
 def _misfits(link: Link, links: t.Mapping[str, Link], rules: t.Mapping[str, t.Sequence[str]]) -> t.List[str]:
-    """The rules of which a link fits no pattern."""
+    """The rules none of whose patterns match a link."""
     return [key for key, patterns in rules.items() if not _fits(link, links, key, patterns)]
 
 
@@ -107,20 +107,20 @@ def _narrow(candidates: t.List[Link], *preferences: t.Callable[[Link], bool]) ->
 
 
 def _nics(links: t.Sequence[Link]) -> t.Sequence[Link]:
-    """Those of hardware, or on top of it; where there is none all that aren't a pod network's or the like."""
+    """Links of hardware or on top of it; if there are none, all that do not belong to a pod network or the like."""
     able = [link for link in links if not inside(link)] or links
     return [link for link in able if link["kind"] != "other" or link["rdma_netdevs"]] or able
 
 
 def _misfit(keys: t.Sequence[str]) -> str:
-    """Which rules of `select` a link does not fit."""
+    """Text with the rules of `select` that a link does not match."""
     return f"not {'in' if keys[0] == 'subnet' else 'of'} the selected {' and '.join(keys)}"
 
 
 def _raise_no_match(
     links: t.Sequence[Link], where: str, misfits: t.Mapping[str, t.Sequence[str]], rules: int
 ) -> t.NoReturn:
-    """Links that fit some of the rules come first, with those that they do not fit."""
+    """List links that match some of the rules first, with the rules that they do not match."""
     close = sorted((link for link in links if len(misfits[link["netdev"]]) < rules), key=inside)
     others = [link for link in _nics(links) if link not in close]
     seen = [f"{_describe(link)}: {_misfit(misfits[link['netdev']])}" for link in close]
@@ -139,7 +139,7 @@ def _raise_no_match(
 
 
 def _raise_blocked(links: t.Sequence[Link], where: str, obstacles: Obstacles) -> t.NoReturn:
-    """Without what differs from host to host, so that a rack is one finding."""
+    """Leave out what differs between hosts, so that a rack is one finding."""
     steps = dict.fromkeys(filter(None, (obstacles[link["netdev"]].step for link in links)))
     seen = (f"{link['netdev']} ({_rdma(link)}): {obstacles[link['netdev']].why}" for link in links)
     raise FabricError(
@@ -165,7 +165,7 @@ def _raise_no_rdma(links: t.Sequence[Link], where: str, obstacles: Obstacles) ->
 def _check_nic(
     link: Link, where: str, require_rdma: bool, dropped: t.Sequence[Link], obstacles: Obstacles, kind: str
 ) -> Link:
-    """The link, if a network of this type can have it for RDMA; dropped: those of the same selection that can't."""
+    """The link, if networks of this type can use it for RDMA; dropped: links of the same selection that can't."""
     if require_rdma and not link["rdma_netdevs"]:
         _raise_no_rdma([link, *dropped], where, obstacles)
     port = f"{link['netdev']} ({link['device']} port {link['port']})"
@@ -206,7 +206,7 @@ def _infiniband_step(port: int) -> str:
 
 
 def _may_be(device: RdmaDevice, rules: t.Mapping[str, t.Sequence[str]]) -> bool:
-    """Whether `select` may mean an RDMA device that has no netdev, and so no address."""
+    """Whether `select` may mean an RDMA device without a netdev, and so without an address."""
     names = {"name": device["device"], "pci": device["pci"], "driver": device["driver"], "subnet": ""}
     patterns = {key: [*rules[key], *(f"0000:{rule}" for rule in rules[key] if key == "pci")] for key in rules}
     return all(any(fnmatch.fnmatchcase(names[key], rule.lower()) for rule in patterns[key]) for key in rules)
@@ -219,7 +219,7 @@ def _describe_lone(device: RdmaDevice) -> str:
 
 
 def _raise_lone(devices: t.Sequence[RdmaDevice], error: FabricError, kind: str) -> t.NoReturn:
-    """RDMA devices without a netdev, which no network can use."""
+    """Report RDMA devices without a netdev, which no network can use."""
     steps = []
     for device in devices:
         layer = device["link_layer"]
@@ -245,7 +245,7 @@ def _raise_lone(devices: t.Sequence[RdmaDevice], error: FabricError, kind: str) 
 
 
 def _selected(links: t.Sequence[Link], select: Select) -> t.List[Link]:
-    """Every link that the rules allow."""
+    """All links that match the rules."""
     rules, by_name = select.rules(), {link["netdev"]: link for link in links}
     misfits = {name: _misfits(link, by_name, rules) for name, link in by_name.items()}
     found = [link for link in links if not misfits[link["netdev"]]]
@@ -257,7 +257,7 @@ def _selected(links: t.Sequence[Link], select: Select) -> t.List[Link]:
 def _candidates(
     selected: t.List[Link], select: Select, to_vipu: str, require_rdma: bool, obstacles: Obstacles
 ) -> t.List[Link]:
-    """Every link that the rules allow, or that has RDMA, and that can carry a macvlan."""
+    """All links that match the rules or have RDMA, and that can carry a macvlan."""
     where = select.as_text()
     free = [link for link in selected if link["netdev"] not in obstacles]
     if select.rules():
@@ -283,13 +283,13 @@ def _find_gpu(number: int, gpus: t.Sequence[Gpu]) -> Gpu:
 
 
 def common_ports(one: str, other: str) -> int:
-    """How many ports of PCI the ways to two functions have in common, from the processor on."""
+    """How many PCI ports the paths to two functions share, counted from the processor."""
     pairs = zip(one.split("/"), other.split("/"))
     return sum(1 for _pair in itertools.takewhile(lambda pair: pair[0] == pair[1], pairs))
 
 
 def nearest(gpu: Gpu, candidates: t.Sequence[Link], links: t.Sequence[Link]) -> t.List[Link]:
-    """Those with the longest common PCI path with a GPU; where several have it, or none, those of its NUMA node."""
+    """Links with the longest PCI path in common with a GPU; if several or none have one, those on its NUMA node."""
     by_name = {link["netdev"]: link for link in links}
 
     def nearness(link: Link) -> t.Tuple[int, bool]:
@@ -324,9 +324,9 @@ def choose_nic(
     require_rdma: bool = True,
     kind: str = "macvlan",
 ) -> Link:
-    """The link whose network the pods join. An error names RDMA devices without a network device too.
+    """The link whose network the pods join. Errors mention RDMA devices without a network device too.
 
-    obstacles: what find_obstacles() says of the host's links, which are the same for all of its networks.
+    obstacles: find_obstacles() for the host's links; the same for all its networks.
     kind: type of the network.
     """
     try:
@@ -336,7 +336,7 @@ def choose_nic(
         meant = [device for device in devices if _may_be(device, select.rules())]
         if meant:
             _raise_lone(meant, error, kind)
-        others = shorten_list(map(_describe_lone, devices), 4, "; ")  # it may be one of them, under another name
+        others = shorten_list(map(_describe_lone, devices), 4, "; ")  # one of them may be meant, by another name
         seen = f"{error.seen}; {others}" if others else error.seen
         raise FabricError(error.what, error.where, seen, error.next_step) from None
 
@@ -346,11 +346,11 @@ def _choose_nic(
 ) -> Link:
     """The link whose network the pods join.
 
-    By rule if there is one; else the RDMA NIC on the way to V-IPU, else the only one. V-IPU is often on the management
-    network, so the way to it alone proves nothing. Which of several is up proves nothing either.
+    The rules decide if there are any; otherwise the RDMA NIC on the route to V-IPU, or the only one. V-IPU is often on
+    the management network, so the route alone proves nothing. Neither does which of several NICs is up.
     """
     links, where = rdma["links"], select.as_text()
-    if kind == "sriov":  # pods get the VFs
+    if kind == "sriov":  # pods get its VFs
         links = [link for link in links if link["kind"] != "vf"]
     route = rdma["routes"].get(vipu_address)
     to_vipu = route["dev"] if route else ""
@@ -360,7 +360,7 @@ def _choose_nic(
         lambda link: bool(link["rdma_netdevs"]) or not require_rdma,
     )
     dropped = [link for link in selected if link["netdev"] in obstacles and link["rdma_netdevs"]]
-    if select.gpu is not None:  # first: a NIC that has an address but is far from the GPU is no replacement
+    if select.gpu is not None:  # first: a NIC with an address but far from the GPU is no replacement
         candidates = _nearest_or_raise(_find_gpu(select.gpu, rdma["gpus"]), candidates, links, dropped, obstacles)
     candidates = _narrow(
         candidates,

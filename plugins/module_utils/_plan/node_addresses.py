@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The address of each node, one of each family of the cluster: where everybody reaches it."""
+"""The address of each node, one of each family of the cluster, at which all others reach it."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ KEYS = ("interface", "subnet")
 
 @dataclasses.dataclass(frozen=True)
 class AddressRules:
-    """How a node's address is chosen where the inventory has no `ip`."""
+    """How a node's address is chosen if the inventory has no `ip`."""
 
-    families: t.Sequence[int] = ()  # 4 and 6, that of the first service CIDR first; empty: whatever the host has
-    interface: str = ""  # its name, with * for any part; empty: that of the default route
+    families: t.Sequence[int] = ()  # 4 and 6, the first service CIDR's family first; empty: whatever the host has
+    interface: str = ""  # its name, with * as wildcard; empty: the one with the default route
     subnets: t.Sequence[Network] = ()
 
 
@@ -31,7 +31,7 @@ AS_THE_HOST = AddressRules()
 
 
 def families_of(*texts: str) -> t.List[int]:
-    """Of CIDRs with commas between, each once; what is no CIDR is a finding elsewhere."""
+    """IP versions of CIDRs separated by commas, without duplicates; invalid ones are reported elsewhere."""
     found = []
     for part in ",".join(texts).split(","):
         try:
@@ -42,7 +42,7 @@ def families_of(*texts: str) -> t.List[int]:
 
 
 def read_rules(settings: Settings, findings: Findings) -> AddressRules:
-    """The rules of a site. Nodes of a cluster that others manage have their addresses already."""
+    """The site's rules. Nodes of a cluster that others manage already have their addresses."""
     given = settings.node_address
     unknown = sorted(set(given) - set(KEYS))
     texts = given.get("subnet") or []
@@ -84,7 +84,7 @@ def _is_advertised(observation: Observation, address: str) -> bool:
 
 
 def _named(observation: Observation, rules: AddressRules) -> t.List[Link]:
-    """The links that the rules name."""
+    """Links that match the rules' interface."""
     return [
         link
         for link in links_of(observation)
@@ -93,7 +93,7 @@ def _named(observation: Observation, rules: AddressRules) -> t.List[Link]:
 
 
 def possible_subnets(observation: Observation, rules: AddressRules) -> t.List[Network]:
-    """The subnets of the interface that the rules name: of static addresses, by family, where they name no subnet."""
+    """Subnets of the chosen interface's static addresses, in the cluster's families, if the rules name no subnet."""
     if observation.get("address") or not rules.interface or rules.subnets:
         return []
     entries = [entry for link in _named(observation, rules) for entry in link["addresses"] if not entry.get("origin")]
@@ -103,7 +103,7 @@ def possible_subnets(observation: Observation, rules: AddressRules) -> t.List[Ne
 
 
 def choose_address(observation: Observation, rules: AddressRules) -> str:
-    """The inventory's; else one of each family with a comma between, as far as the host has it."""
+    """The inventory's address; otherwise one of each family separated by commas, as far as the host has them."""
     given, facts = observation.get("address", ""), observation.get("host")
     if given or not facts:
         return given
@@ -113,7 +113,7 @@ def choose_address(observation: Observation, rules: AddressRules) -> str:
     else:
         own = [[one["address"] for one in static_first(link["addresses"])] for link in links_of(observation)]
         mine = [text for texts in own if default in texts for text in texts]
-        # The kernel's choice, unless that came from router advertisements and others are there.
+        # The kernel's choice, unless it was advertised by a router and there are others.
         found = mine if _is_advertised(observation, default) else [default, *mine]
     found = [text for text in found if _fits(text, rules.subnets)]
     versions = {text: read_address(text).version for text in found}

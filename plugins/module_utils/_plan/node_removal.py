@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which nodes leave the cluster, in which order, and what must stay: a control plane, and etcd's majority. Pure."""
+"""Which nodes leave the cluster, in which order, and what must remain: a control plane, and etcd's majority. Pure."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ from .cluster_identity import inventory_addresses, inventory_names, is_node, obs
 
 
 class ClusterNode(NodeIdentity):
-    """A node, as cluster_info has it."""
+    """A node, as cluster_info returns it."""
 
     ready: bool
     control_plane: bool
 
 
 class LeavingNode(t.TypedDict):
-    """A node that leaves."""
+    """A node that leaves the cluster."""
 
     name: str
-    host: str  # its inventory name; empty where the inventory has none
-    groups: t.List[str]  # of the inventory, from which site would join it again
-    present: bool  # the cluster has it
-    alive: bool  # its host answers, and has the files of this node: its kubelet confirms what is asked of it
-    reset: bool  # its host answers, and is this node, or was it until it was reset
+    host: str  # its inventory name; empty if it is not in the inventory
+    groups: t.List[str]  # inventory groups, through which site would rejoin it
+    present: bool  # the node exists in the cluster
+    alive: bool  # its host answers and has this node's files: its kubelet confirms what it is told
+    reset: bool  # its host answers, and is this node, or was until it was reset
     control_plane: bool
-    member: t.List[str]  # addresses of its etcd member; empty where it has none
+    member: t.List[str]  # addresses of its etcd member; empty if it has none
     note: str  # what this run can't do, and what to do instead
 
 
@@ -40,21 +40,21 @@ class RemovalPlan(t.TypedDict):
     """What remove_node.yml does."""
 
     nodes: t.List[LeavingNode]
-    through: str  # inventory name of the control plane that speaks to etcd; empty where none can
+    through: str  # inventory name of the control plane that talks to etcd; empty if none can
     through_node: str  # its node
-    asks_etcd: bool  # one of the nodes is, or was, a control plane
+    asks_etcd: bool  # at least one of the nodes is or was a control plane
     table: t.List[str]
-    notes: t.List[str]  # not `warnings`, which Ansible shows by itself
+    notes: t.List[str]  # not named `warnings`, which Ansible would show itself
 
 
 def asked_names(given: t.Union[str, t.Sequence[str], None]) -> t.List[str]:
-    """A list, or names with commas between, as -e gives them."""
+    """Names from a list, or from a text with commas, as -e gives it."""
     names = given.split(",") if isinstance(given, str) else list(given or [])
     return list(dict.fromkeys(name.strip() for name in names if name and name.strip()))
 
 
 def check_names(asked: t.Sequence[str], hosts: t.Collection[str], nodes: t.Collection[str]) -> None:
-    """Each has to be a host of the inventory or a node of the cluster."""
+    """Raise FabricError unless each name is a host of the inventory or a node of the cluster."""
     names = ", ".join(sorted(nodes)) or "none"
     if not asked:
         raise FabricError(
@@ -78,7 +78,7 @@ def facts_of(observations: Observations, host: str) -> t.Optional[HostFacts]:
 
 
 def why_it_is(host: str, facts: t.Optional[HostFacts], own: t.Set[str], node: NodeIdentity) -> t.List[str]:
-    """What a host has in common with a node: its name, its own addresses in the inventory, its machine-id."""
+    """What a host has in common with a node: name, its own addresses in the inventory, machine-id."""
     names = {facts["hostname"].lower()} if facts else inventory_names(host)
     return [
         *(["name"] if node["name"] in names else []),
@@ -88,7 +88,7 @@ def why_it_is(host: str, facts: t.Optional[HostFacts], own: t.Set[str], node: No
 
 
 def host_of(observations: Observations, ca: str, node: NodeIdentity) -> str:
-    """The inventory name of the host that is a node; empty without one. Where several may be it, none is chosen."""
+    """Inventory name of the node's host; empty if there is none. FabricError if several hosts may be it."""
     known, own = observed(observations), inventory_addresses(observations)
     found = {host: why_it_is(host, known.get(host), own[host], node) for host in observations}
     found = {host: why for host, why in found.items() if why}
@@ -116,7 +116,7 @@ def host_of(observations: Observations, ca: str, node: NodeIdentity) -> str:
 def find_node(
     observations: Observations, nodes: t.Mapping[str, ClusterNode], name: str
 ) -> t.Tuple[str, t.Optional[ClusterNode]]:
-    """The node that a name means, which may be that of its host in the inventory."""
+    """The node that a name means; it may be the name of the node's host in the inventory."""
     if name in nodes or name not in observations:
         return name, nodes.get(name)
     facts, own = facts_of(observations, name), inventory_addresses(observations)[name]
@@ -156,7 +156,7 @@ def leaving_node(
         "groups": list(observations[host]["groups"]) if host else [],
         "present": node is not None,
         "alive": same and trusts == ca,
-        # One without a CA was reset before, perhaps not to the end.
+        # A host without a CA was reset before, perhaps incompletely.
         "reset": same and trusts in (ca, ""),
         "control_plane": bool(node and node["control_plane"]) or bool(member),
         "member": sorted({address for each in member for address in each["addresses"]}),
@@ -165,7 +165,7 @@ def leaving_node(
 
 
 def check_silent(leaving: t.Sequence[LeavingNode], nodes: t.Mapping[str, ClusterNode]) -> None:
-    """A kubelet that runs on would go on with its pods, and come back as a node."""
+    """Refuse if a kubelet would keep running: it would continue its pods, and rejoin as a node."""
     for each in leaving:
         if each["present"] and nodes[each["name"]]["ready"] and not each["reset"]:
             raise FabricError(
@@ -200,7 +200,7 @@ def check_control_planes(leaving: t.Sequence[LeavingNode], nodes: t.Mapping[str,
 
 
 def check_quorum(leaving: t.Sequence[LeavingNode], members: t.Sequence[MemberFacts]) -> None:
-    """Each removal needs a majority before it, and has to leave one: they are gone through as they will be made."""
+    """Check each removal in order: etcd needs a majority before it, and must keep one after it."""
     left = list(members)
     for each in leaving:
         going = [member for member in left if each["member"] and set(member["addresses"]) & set(each["member"])]
@@ -221,7 +221,7 @@ def check_quorum(leaving: t.Sequence[LeavingNode], members: t.Sequence[MemberFac
 
 
 def order(leaving: t.Iterable[LeavingNode], members: t.Sequence[MemberFacts]) -> t.List[LeavingNode]:
-    """Workers first; of the control planes those whose etcd is dead before those that are alive."""
+    """Workers first; among control planes, those with a dead etcd member before those with a live one."""
     alive = {address for member in members if member["alive"] for address in member["addresses"]}
     return sorted(leaving, key=lambda each: (each["control_plane"], bool(set(each["member"]) & alive)))
 
@@ -240,7 +240,7 @@ def table_row(node: LeavingNode) -> str:
 
 
 def runs_pods(groups: t.Collection[str]) -> bool:
-    """Whether site has pods run on a control plane."""
+    """Whether site lets pods run on a control plane."""
     return "kube_control_plane" in groups and bool({"kube_node", "ipu_node"} & set(groups))
 
 
@@ -276,7 +276,7 @@ def list_notes(
 def through_which(
     observations: Observations, leaving: t.Sequence[LeavingNode], nodes: t.Mapping[str, ClusterNode]
 ) -> t.Tuple[str, str]:
-    """A control plane that stays and whose API server answers: its inventory name, and its node."""
+    """A remaining control plane whose API server answers: its inventory name, and its node."""
     gone = {each["name"] for each in leaving}
     for host, facts in observed(control_planes(observations)).items():
         for name, node in nodes.items():
@@ -286,7 +286,7 @@ def through_which(
 
 
 def control_planes(observations: Observations) -> Observations:
-    """Those of the inventory: what others say of the API is not asked."""
+    """Control planes of the inventory: what other hosts report of the API does not count."""
     return {host: seen for host, seen in observations.items() if "kube_control_plane" in seen["groups"]}
 
 
@@ -302,7 +302,7 @@ def plan_removal(
     cluster: t.Sequence[ClusterNode],
     members: t.Optional[t.Sequence[MemberFacts]],
 ) -> RemovalPlan:
-    """The plan. members is None while etcd was not asked yet: nothing is said about its majority then."""
+    """The plan. members is None if etcd was not asked yet: then its majority is not checked."""
     nodes = {node["name"]: node for node in cluster}
     check_names(asked, observations, nodes)
     found = [find_node(observations, nodes, name) for name in asked]
@@ -324,7 +324,7 @@ def plan_removal(
         "nodes": leaving,
         "through": through,
         "through_node": through_node,
-        # Of a node that is not there nothing says whether it had a member.
+        # For a node missing from the cluster, nothing tells whether it had a member.
         "asks_etcd": bool(through) and any(each["control_plane"] or not each["present"] for each in leaving),
         "table": [printable(table_row(each)) for each in leaving],
         "notes": [printable(each) for each in list_notes(leaving, nodes, known, observations)],

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""observations.json: what hosts reported in the last run, for a plan while one of them is down."""
+"""observations.json: what hosts reported in the last run, for plans while one of them is down."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Cache = t.Dict[str, CachedObservation]  # by inventory name
 
 
 def parse_cache(text: str) -> Cache:
-    """The entries of the file; none if it is not there or something else."""
+    """The entries of the file; empty if it is missing or something else."""
     try:
         entries = json.loads(text)
         return {name: entry for name, entry in entries.items() if entry["when"] and entry["host"]}
@@ -22,7 +22,7 @@ def parse_cache(text: str) -> Cache:
 
 
 def update_cache(observations: Observations, cache: Cache, now: str) -> Cache:
-    """What each host of the inventory reported now, or else what it reported the last time."""
+    """What each host of the inventory reports now, or else what it reported last."""
     updated: Cache = {}
     for name, observation in observations.items():
         if observation.get("host"):
@@ -33,9 +33,9 @@ def update_cache(observations: Observations, cache: Cache, now: str) -> Cache:
 
 
 def recall_hosts(observations: Observations, cache: Cache) -> t.Dict[str, Observation]:
-    """The observations, with those of the last run for hosts that did not answer; their errors stay.
+    """The observations, with the last known ones for hosts that did not answer; their errors stay.
 
-    A plan without these hosts would remove them from the pools, and give their addresses to pods.
+    A plan without these hosts would remove them from the pools and give their addresses to pods.
     """
     recalled: t.Dict[str, Observation] = {}
     for name, observation in observations.items():
@@ -48,7 +48,7 @@ def recall_hosts(observations: Observations, cache: Cache) -> t.Dict[str, Observ
 
 
 def observed_parts(observation: ObservedParts) -> ObservedParts:
-    """What of an observation is kept."""
+    """The parts of an observation that are kept."""
     parts: ObservedParts = {}
     if "host" in observation:
         parts["host"] = observation["host"]

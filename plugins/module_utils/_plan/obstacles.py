@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What of a host's own setup keeps a node or its pods from working: named before it shows as a pod that hangs."""
+"""Parts of a host's own setup that break a node or its pods: reported before they show up as a pod that hangs."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from .hosts import Hosts, PlacedHost
 from .port_table import uses
 from .running_cluster import Running
 
-# An upper directory of overlayfs can't be on these: the kernel says "invalid argument".
+# File systems that can't hold an upper directory of overlayfs: the kernel reports "invalid argument".
 NO_OVERLAY = frozenset(
     {"9p", "aufs", "beegfs", "ceph", "cifs", "ecryptfs", "gpfs", "lustre", "nfs", "nfs4", "overlay", "ramfs", "rootfs"}
     | {"smb3", "squashfs", "vfat"}
 )
-CONTROLLERS = ("cpu", "cpuset", "memory", "pids")  # without which a kubelet does not run
+CONTROLLERS = ("cpu", "cpuset", "memory", "pids")  # a kubelet does not run without them
 UNMANAGED = ("cali*", "tunl*", "vxlan*", "flannel*", "cni*", "veth*")
 OFFLOADS = ("tx-udp_tnl-segmentation", "tx-udp_tnl-csum-segmentation")
-# Pod networks whose interfaces NetworkManager takes for its own.
+# Pod networks whose interfaces NetworkManager would take over.
 ROUTED = ("calico", "canal", "flannel")
 
 
@@ -39,12 +39,12 @@ def check_obstacles(
     networks: t.Sequence[PlannedNetwork],
     findings: Findings,
 ) -> None:
-    """Every host. What one reported in an earlier run is not checked again."""
+    """Check every host, except those with only an observation from an earlier run."""
     there = [network["name"] for network in running.facts["pod_networks"]] if running else []
     pod_networks = [settings.cni] if settings.manage_kubernetes else there
     rdma = {name for network in networks if network["rdma"] for name in network["hosts"]}
     by_vxlan = any("VXLAN" in use.component for use in uses(settings))
-    neighbours: t.Dict[str, int] = {}  # NICs of hosts on all networks of a host, by its name
+    neighbours: t.Dict[str, int] = {}  # by host: number of NICs on all of its networks
     for network in networks:
         for name in network["hosts"]:
             neighbours[name] = neighbours.get(name, 0) + len(network["hosts"])
@@ -131,7 +131,7 @@ def _check_network_manager(name: str, seen: Obstacles, pod_networks: t.Sequence[
 
 
 def _check_firewall(name: str, seen: Obstacles, settings: Settings, findings: Findings) -> None:
-    """host-ports asks from host to host. Calico lets pods pass before the rules of ufw, but not before firewalld's."""
+    """host-ports tests only between hosts. Calico accepts pods' traffic before rules of ufw, not of firewalld."""
     if not seen["firewall"] or (seen["firewall"] == "ufw" and settings.cni != "flannel"):
         return
     cidrs = [part.strip() for part in settings.pod_cidr.split(",")]
@@ -154,7 +154,7 @@ def _check_firewall(name: str, seen: Obstacles, settings: Settings, findings: Fi
 
 
 def _check_offloads(name: str, seen: Obstacles, host: PlacedHost, findings: Findings) -> None:
-    """The hypervisor drops TCP in VXLAN that its virtual NIC has divided; pings pass, which makes it hard to find."""
+    """The hypervisor drops TCP in VXLAN that its virtual NIC segmented; pings pass, which makes it hard to find."""
     links = host.rdma["links"] if host.rdma else []
     able = [nic for nic in links if nic["netdev"] in seen.get("tunnel_offloads", [])]
     nics = [nic["netdev"] for nic in able if {each["address"] for each in nic["addresses"]} & set(host.addresses)]
@@ -174,7 +174,7 @@ def _check_offloads(name: str, seen: Obstacles, host: PlacedHost, findings: Find
 def _covers(source: str, cidr: str) -> bool:
     try:
         outer, inner = read_network(source, strict=False), read_network(cidr)
-    except ValueError:  # a finding already, or no CIDR
+    except ValueError:  # already a finding, or not a CIDR
         return False
     lower = parse_address(str(inner.network_address))
     return lower is not None and lower in outer and outer.prefixlen <= inner.prefixlen
@@ -188,7 +188,7 @@ def _check_neighbours(
     networks: t.Sequence[PlannedNetwork],
     findings: Findings,
 ) -> None:
-    """A pod of a job learns all others of that job, on each rail; the kernel counts those of all pods together."""
+    """A job's pod learns all others of that job on each rail; the kernel counts neighbours of all pods together."""
     limit = seen["neighbours"]
     if limit and settings.manage_kubernetes:
         limit = max(limit, NEIGHBOURS)

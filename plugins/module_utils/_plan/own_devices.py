@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Networks whose pods have a device of their own: the NIC itself (host_device), or a VF of it (sriov)."""
+"""Networks whose pods get their own device: the NIC itself (host_device), or one of its VFs (sriov)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .host_links import NAMES, HostLink, NetworkLinks
 
 
 def plan_own_devices(chosen: t.Sequence[NetworkLinks], networks: t.Sequence[PlannedNetwork]) -> OwnDevices:
-    """What there is of it in a plan; empty where pods share their NICs."""
+    """The plan's fields for such networks; empty if pods share their NICs."""
     planned: OwnDevices = {}
     resources, policies = plan_device_resources(chosen, networks), plan_sriov_policies(chosen, networks)
     if resources:
@@ -29,7 +29,7 @@ def plan_own_devices(chosen: t.Sequence[NetworkLinks], networks: t.Sequence[Plan
 def plan_device_resources(
     chosen: t.Sequence[NetworkLinks], networks: t.Sequence[PlannedNetwork]
 ) -> t.List[DeviceResource]:
-    """What the SR-IOV device plugin offers: NICs by PCI address, which they keep while a pod has them."""
+    """Resources of the SR-IOV device plugin: NICs by PCI address, which stays the same while a pod has them."""
     addresses: t.Dict[str, t.Set[str]] = {}
     for one, network in zip(chosen, networks):
         if one.network.type == "host_device" and one.links:
@@ -45,7 +45,7 @@ def plan_device_resources(
 
 
 def plan_sriov_policies(chosen: t.Sequence[NetworkLinks], networks: t.Sequence[PlannedNetwork]) -> t.List[SriovPolicy]:
-    """One of each network: its NICs on all hosts, by PCI address."""
+    """One policy for each network: its NICs on all hosts, by PCI address."""
     return [
         {
             "name": network["name"],
@@ -71,7 +71,7 @@ def check_own_devices(
     pods_per_node: int,
     findings: Findings,
 ) -> None:
-    """NICs that can't be given away, and what it costs to give away the others."""
+    """Report NICs that can't be given to pods, and what it costs to give the others."""
     for one, network in zip(chosen, networks):
         if one.network.type in SHARED or not one.links:
             continue
@@ -107,7 +107,7 @@ def _of_hardware(link: HostLink) -> Why:
 
 
 def _needed_by_host(link: HostLink, vipu: str) -> Why:
-    """What the host would lose with the NIC. The device plugin offers none with the default route, or with VFs."""
+    """What the host would lose with the NIC. The device plugin offers no NIC with the default route or with VFs."""
     nic, links = link.nic, link.host.rdma["links"] if link.host.rdma else []
     on_top = [each["netdev"] for each in links if nic["netdev"] in each["lower"]]
     own = {entry["address"] for entry in nic["addresses"]}
@@ -143,7 +143,7 @@ def _too_few(link: HostLink, wanted: int) -> Why:
 
 
 def _check_elsewhere(chosen: NetworkLinks, networks: t.Sequence[NetworkLinks], findings: Findings) -> None:
-    """The operators have one list of PCI addresses for all nodes of the fabric."""
+    """The operators have one list of PCI addresses for all nodes of the fabric, so it must suit each host."""
     own = _pci(chosen)
     others: t.Dict[str, str] = {}  # by host
     for name, link in {name: link for network in networks for name, link in network.links.items()}.items():
@@ -198,7 +198,7 @@ def _say_costs(chosen: NetworkLinks, network: PlannedNetwork, pods_per_node: int
 
 
 def _check_pair(one: NetworkLinks, other: NetworkLinks, findings: Findings) -> None:
-    """A NIC that leaves its host is no other network's, and its VFs are those of one network."""
+    """A NIC that leaves its host can't be in another network, and its VFs belong to one network."""
     types = {one.network.type, other.network.type}
     both = [
         host

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Ports that components need between hosts: one table, which docs/requirements.md shows.
 
-What only pods use among themselves goes through the pod network, and has none here. No component of this collection
-needs a NodePort.
+Traffic among pods goes through the pod network, so its ports are not listed. No component of this collection needs a
+NodePort.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from .._model.stacks import STACKS
 
 Port = t.Tuple[str, int]  # protocol and number
 
-# From which hosts to which.
+# Directions: from which hosts to which.
 TO_PLANES = "all hosts to control planes"
 FROM_PLANES = "control planes to all hosts"
 BETWEEN_PLANES = "between control planes"
@@ -29,7 +29,7 @@ ROCE: Port = ("UDP", 4791)
 SUPERVISOR: Port = ("TCP", 9345)
 API_SERVER: Port = ("TCP", 6443)
 FLANNEL_VXLAN: Port = ("UDP", 8472)
-# Its controller has been on the pod network since then.
+# Since this release, its controller is on the pod network.
 IPU_OPERATOR_MODERN = (1, 2)
 
 
@@ -39,7 +39,7 @@ class Use(t.NamedTuple):
     component: str
     port: Port
     way: str
-    needed: str  # when, in words
+    needed: str  # condition, in words
     when: t.Callable[[Settings], bool]
 
 
@@ -58,7 +58,7 @@ def _has_bgp(settings: Settings) -> bool:
 
 
 def _encapsulations(settings: Settings) -> t.Set[str]:
-    """Of Calico's pools; those that the site does not write itself are VXLAN, those that it does have Calico's own."""
+    """Encapsulations of Calico's pools: VXLAN if the site defines none; its own pools default to Calico's choice."""
     pools = _calico_network(settings).get("ipPools")
     if not isinstance(pools, list):
         return {"VXLAN"}
@@ -141,7 +141,7 @@ TABLE: t.Tuple[Use, ...] = (
 
 
 def uses(settings: Settings) -> t.List[Use]:
-    """The lines that a site needs. flannel's VXLAN may have a port of its own."""
+    """The lines that apply to a site. flannel's VXLAN may use another port."""
     port = _flannel_backend(settings).get("Port")
     own: Port = ("UDP", port) if isinstance(port, int) and port > 0 else FLANNEL_VXLAN
     return [line._replace(port=own) if line.port == FLANNEL_VXLAN else line for line in TABLE if line.when(settings)]

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a site with a proxy reaches without it."""
+"""What a site with a proxy reaches without the proxy."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ALWAYS = ("localhost", "127.0.0.1", "127.0.0.0/8", "::1", ".svc", ".cluster.loca
 
 
 def host_of(source: str) -> str:
-    """The host in a URL, in host:port, or in the name of an image's registry; empty where there is none."""
+    """The host in a URL, in host:port, or in the name of an image's registry; empty if there is none."""
     rest = re.sub(r"^[a-zA-Z+]+://", "", source.strip())
     place = rest.partition("/")[0].rpartition("@")[2]
     if source.startswith(("file:", "/")) or not place:
@@ -30,14 +30,14 @@ def host_of(source: str) -> str:
 
 
 def sources(mirror: object, key: str = "") -> t.List[str]:
-    """The URLs in a site's mirrors, and its registry, which may be host:port alone."""
+    """The URLs in a site's mirrors, and its registry, which may be only host:port."""
     if isinstance(mirror, dict):
         return [source for name, value in mirror.items() for source in sources(value, str(name))]
     return [mirror] if isinstance(mirror, str) and ("://" in mirror or key == "registry") else []
 
 
 def network_of(host: PlacedHost, address: str) -> str:
-    """The network of an address of a host, or the address alone where that is not known."""
+    """The network of a host's address, or only the address if the network is not known."""
     own = parse_address(address)
     if own is None:
         return ""
@@ -56,7 +56,7 @@ def plan_no_proxy(
     vipu: Vipu,
     networks: t.Sequence[PlannedNetwork],
 ) -> NoProxy:
-    """Both lists, each in a lasting order: a file that is written from it changes only when the site does."""
+    """Both lists, each in a stable order: a file made from them changes only when the site does."""
     if settings.proxy is None:
         return {"everything": [], "downloads": []}
     downloads = [

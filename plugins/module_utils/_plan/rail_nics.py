@@ -1,8 +1,8 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""NICs of one rail, compared between its hosts: those that are not like the others are named.
+"""NICs of one rail, compared between its hosts: those that differ from the others are reported.
 
-The MTU is fabric-mtu's affair, and a link that trained below what it can is pcie-link's: they need no other host.
+MTU (fabric-mtu) and links trained below their maximum (pcie-link) are checked without other hosts.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ def _rate(nic: Link) -> str:
 
 
 def _slot(nic: Link) -> str:
-    """What both ends of the PCIe link can, whatever it does now."""
+    """What both ends of the PCIe link support, whatever speed it runs at now."""
     pcie = nic.get("pcie")
     return f"{pcie['max_speed_gtps']:g} GT/s x{pcie['max_width']}" if pcie else ""
 
 
 class _Quality(t.NamedTuple):
-    """What NICs of a rail have in common."""
+    """A property that NICs of a rail should have in common."""
 
     name: str
     read: t.Callable[[Link], str]  # empty: not known
-    of_model: bool  # whether it is compared between NICs of one model only
+    of_model: bool  # whether only NICs of the same model are compared
     next_step: str
 
 
@@ -67,7 +67,7 @@ QUALITIES = (
 
 
 def check_alike(chosen: NetworkLinks, findings: Findings) -> None:
-    """Warnings with the hosts whose NIC differs from most of the rail. What is not known is not compared."""
+    """Warn of hosts whose NIC differs from most of the rail. Unknown values are not compared."""
     for quality in QUALITIES:
         groups: t.Dict[str, t.Dict[str, t.List[str]]] = {}
         for host, link in chosen.links.items():
@@ -102,7 +102,7 @@ def _report(
 
 
 def most_common(counts: t.Mapping[str, int]) -> str:
-    """The value that more have than any other; empty where two are as common."""
+    """The most frequent value; empty if two are equally frequent."""
     (first, most), (_second, next_most) = collections.Counter(counts).most_common(2)
     return first if most > next_most else ""
 

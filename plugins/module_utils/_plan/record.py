@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A plan as a record: who made it, what differs from the plan before, and the drift that was seen. Pure."""
+"""A plan as a record: who made it, how it differs from an earlier plan, and the drift that was seen. Pure."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from .report import split_drift
 
 
 class Earlier(t.NamedTuple):
-    """Plans of earlier runs. None: there is none."""
+    """Plans of earlier runs. None: there was none."""
 
     last: t.Optional[Content]  # plan.json of the last run
-    applied: t.Optional[Content]  # that site applied
+    applied: t.Optional[Content]  # the one that site applied
 
 
 def parse_plan(text: str) -> t.Optional[Content]:
-    """The plan in a file's text; None if it is no plan."""
+    """The plan in a file's text; None if it is not a plan."""
     try:
         content = json.loads(text)
     except ValueError:
@@ -32,7 +32,7 @@ def parse_plan(text: str) -> t.Optional[Content]:
 
 
 def name_site(sources: t.Sequence[str], cluster_config: t.Mapping[str, object]) -> str:
-    """The cluster's name where the site gives one, else the folder of its inventory."""
+    """The cluster's name if the site sets one, otherwise the folder of its inventory."""
     given = cluster_config.get("clusterName")
     if given:
         return str(given)
@@ -41,10 +41,10 @@ def name_site(sources: t.Sequence[str], cluster_config: t.Mapping[str, object]) 
 
 
 def record(plan: Plan, made: Made, earlier: Earlier) -> Plan:
-    """The plan with what is said of this run, and the drift that was seen since site was run."""
+    """The plan with details of this run, and the drift seen since site last ran."""
     before = earlier.last if earlier.applied is None else earlier.applied
     if before is not None and not set(hosts_of(before)) & set(plan["hosts"]):
-        before = None  # another site's
+        before = None  # a plan of another site
     compared: t.Optional[Since] = None
     if before is not None:
         applied = earlier.applied is not None
@@ -58,26 +58,26 @@ def record(plan: Plan, made: Made, earlier: Earlier) -> Plan:
 
 
 def _is_gone(drift: t.Sequence[Drift], plan: Plan) -> bool:
-    """Whether the cluster or the fabric in which the drift was seen is no more: a reset removes them."""
+    """Whether the cluster or fabric whose drift was seen no longer exists: a reset removes them."""
     names, lacking = {network["name"] for network in plan["networks"]}, set(_lacking(plan))
     seen_so = any(one["change"] == "create" and re.split("[ /]", one["object"])[-1] in names for one in drift)
     return plan["summary"]["bare"] or (bool(names) and lacking == names and not seen_so)
 
 
 def _lacking(plan: Plan) -> t.List[str]:
-    """The planned networks that the existing cluster does not have, as far as that is known."""
+    """Planned networks that the existing cluster lacks, as far as known."""
     running = plan["cluster"]["running"]
     there = running.get("fabric_networks") if running else None
     return [] if there is None else [each["name"] for each in plan["networks"] if each["name"] not in there]
 
 
 def with_drift(plan: Plan, drift: t.Sequence[Drift], now: str) -> Plan:
-    """The plan with what the playbook drift has seen at that time."""
+    """The plan with the drift that the playbook drift saw at that time."""
     return _summed({**plan, "drift": [*drift], "drift_time": now})
 
 
 def without_drift(plan: Plan) -> Plan:
-    """What site leaves: what it has seen before it ran is no longer so."""
+    """The plan after site has run: drift that was seen earlier is outdated."""
     return _summed({**plan, "drift": None, "drift_time": ""})
 
 

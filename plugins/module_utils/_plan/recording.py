@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A plan from recorded observations, those of an earlier run or of another machine. Pure."""
+"""A plan from recorded observations, of an earlier run or from another machine. Pure."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from .._common.text import shorten_list
 from .._model.observation import CachedObservation, Observation, ObservationError, Observations
 from .observation_cache import Cache, observed_parts
 
-NAMES = 8  # of hosts, in one sentence
-LONGEST = 40  # characters of a value, in one sentence
-# By the types of JSON, what each is called and which values it has.
+NAMES = 8  # host names in one sentence
+LONGEST = 40  # characters of a value in one sentence
+# For each type of JSON, its name and its Python types.
 WORDS: t.Dict[object, t.Tuple[str, t.Tuple[type, ...]]] = {
     bool: ("true or false", (bool,)),
     dict: ("an object", (dict,)),
@@ -25,26 +25,26 @@ WORDS: t.Dict[object, t.Tuple[str, t.Tuple[type, ...]]] = {
     str: ("a text", (str,)),
     type(None): ("null", (type(None),)),
 }
-REQUIRED = "__required_keys__"  # of a TypedDict
+REQUIRED = "__required_keys__"  # attribute of a TypedDict
 NEXT = "Give the observations.json of a plan that this release has made, or an archive of ipu.fabric.support."
 
 
 class Recording(t.NamedTuple):
-    """What hosts reported, and where that is recorded."""
+    """What hosts reported, and the path of the recording."""
 
     path: str
     hosts: Cache
 
     @property
     def time(self) -> str:
-        """When it was made, in ISO 8601."""
+        """When it was recorded, in ISO 8601."""
         return max(entry["when"] for entry in self.hosts.values())
 
 
 def parse_recording(text: str, path: str) -> Recording:
     """The recording in the text of an observations.json.
 
-    Raises FabricError where it is something else, or lacks what this release needs to know of a host.
+    Raises FabricError if it is something else, or lacks what this release needs to know of a host.
     """
     try:
         entries = json.loads(text)
@@ -60,7 +60,7 @@ def parse_recording(text: str, path: str) -> Recording:
 
 
 def recorded(observations: Observations, recording: Recording) -> t.Dict[str, Observation]:
-    """The hosts of the inventory as they were recorded. One without a recording has an error in its place."""
+    """The hosts of the inventory as recorded. A host that is not in the recording gets an error instead."""
     if not set(observations) & set(recording.hosts):
         raise FabricError(
             "The recording and the inventory must be of the same hosts.",
@@ -106,12 +106,12 @@ def _missing(recording: Recording, seen: str) -> ObservationError:
 
 @functools.lru_cache(maxsize=None)
 def _fields(kind: t.Hashable) -> t.Tuple[t.FrozenSet[str], t.Dict[str, t.Hashable]]:
-    """The fields of a TypedDict that have to be there, and the types of all."""
+    """The required fields of a TypedDict, and the types of all its fields."""
     return getattr(kind, REQUIRED), t.get_type_hints(kind)
 
 
 def faults(value: object, kind: t.Hashable, path: str = "") -> t.Iterator[str]:
-    """What of a value of JSON is missing, or is not of the type that a TypedDict, a list and so on asks for."""
+    """What is missing from a JSON value, or has another type than a TypedDict, a list and so on requires."""
     origin, arguments = t.get_origin(kind), t.get_args(kind)
     if hasattr(kind, REQUIRED):
         yield from _faults_of_fields(value, kind, path)

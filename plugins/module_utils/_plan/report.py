@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A plan as text for a terminal, and the rows that plan.html shows too."""
+"""A plan as text for a terminal, and the table rows that plan.html shows too."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ from .._model.stacks import STACKS, describe_stack, has_stack, is_derived, stack
 from .._network.support import describe_support
 from .changes import change_lines, mark_of, show_change
 
-WIDTH = 69  # columns: ansible.builtin.debug puts 11 around each line, and a terminal has 80
-ROWS = 40  # of hosts: more of them are in the files of the plan only
-NAMES = 8  # of hosts, in one line
-MOVED = 20  # differences from the plan before that a terminal shows
-PRODUCTS = {"calico": "Calico", "cilium": "Cilium"}  # others are written as their names in fabric_cni
-NO_BREAK = "\u00a0"  # a space at which no line of a table ends
+WIDTH = 69  # columns: ansible.builtin.debug adds 11 around each line, and a terminal has 80
+ROWS = 40  # of hosts; further ones are only in the plan's files
+NAMES = 8  # host names in one line
+MOVED = 20  # differences from the earlier plan that a terminal shows
+PRODUCTS = {"calico": "Calico", "cilium": "Cilium"}  # others are written as in fabric_cni
+NO_BREAK = "\u00a0"  # a space at which lines of a table are not wrapped
 
 
 def cut(text: str, width: int) -> str:
@@ -45,7 +45,7 @@ def cut(text: str, width: int) -> str:
 
 
 def wrap_words(text: str, indent: str = "", width: int = WIDTH) -> t.List[str]:
-    """At least one line. No word is cut; all lines but the first are indented."""
+    """The wrapped lines, at least one. Words are not cut; all lines but the first are indented."""
     wrapped = textwrap.wrap(text, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
     return wrapped or [""]
 
@@ -83,12 +83,12 @@ def headline(plan: Preflight) -> str:
 
 
 def facts(plan: Preflight) -> t.List[t.Tuple[str, str]]:
-    """The plan's decisions, one line each: a word and what is planned. A preflight has none."""
+    """The plan's decisions, one line each: a title and what is planned. A preflight has none."""
     return _decisions(t.cast("Plan", plan)) if "releases" in plan else []
 
 
 def _derived(plan: Plan) -> t.List[t.Tuple[str, str]]:
-    """What a cluster has to prove, and what of it is not proved."""
+    """What a derived plan will prove of a cluster, and what it leaves out."""
     lines = [("Made", made_text(plan["made"]))] if plan["made"]["by"] else []
     lines.append(("Cluster", f"Kubernetes {plan['releases']['kubernetes']}, API at {plan['cluster']['endpoint']}"))
     for network in plan["networks"]:
@@ -168,7 +168,7 @@ def _decisions(plan: Plan) -> t.List[t.Tuple[str, str]]:
 
 
 def product(pod_network: str) -> str:
-    """As its makers write it."""
+    """Its name as its makers write it."""
     return PRODUCTS.get(pod_network, pod_network)
 
 
@@ -179,7 +179,7 @@ def made_text(made: Made) -> str:
 
 
 def _host_facts(hosts: t.Mapping[str, PlannedHost]) -> t.List[t.Tuple[str, str]]:
-    """What pods have where there is no fabric network."""
+    """What pods get if there is no fabric network."""
     links = [host["links"][HOST] for host in hosts.values() if HOST in host["links"]]
     names = shorten_list(sorted({f"{link['device']} of {link['netdev']}" for link in links}), NAMES)
     rdma = f"{names} by /dev/infiniband, in privileged containers" if links else "without RDMA"
@@ -228,7 +228,7 @@ def _network_facts(network: PlannedNetwork, hosts: t.Mapping[str, PlannedHost]) 
 
 
 def host_rows(plan: Preflight) -> t.Tuple[t.List[str], t.List[t.List[str]]]:
-    """Heading and rows of the table of hosts: what happens to each, its NICs, and how many findings it has."""
+    """Heading and rows of the table of hosts: the change of each, its NICs, and its number of findings."""
     changes = t.cast("Plan", plan)["summary"]["hosts"] if "summary" in plan else {}
     networks = list(dict.fromkeys(name for host in plan["hosts"].values() for name in host["links"]))
     shown = networks if len(networks) <= 2 else ["FABRIC"]
@@ -259,7 +259,7 @@ def finding_lines(finding: Finding) -> t.List[str]:
 
 
 def known_line(finding: Finding) -> str:
-    """A finding that was told in full before."""
+    """One line for a finding that was reported in full before."""
     return f"{finding['level'].upper()} {finding['check']}: {shorten_list(finding['hosts'], NAMES) or 'all'}, as before"
 
 
@@ -275,7 +275,7 @@ def since_headline(since: Since) -> str:
 
 
 def since_lines(since: Since, in_full: bool) -> t.List[str]:
-    """What differs from the plan before, or how much of it; nothing where nothing does."""
+    """Differences from the earlier plan, or their number; empty if there are none."""
     if not since["moved"]:
         return []
     if not in_full:
@@ -290,12 +290,12 @@ def since_lines(since: Since, in_full: bool) -> t.List[str]:
 
 
 def job_variables(plan: Plan, kubeconfig: str) -> t.Dict[str, object]:
-    """What docs/examples/training.yml has to know of this site; kubeconfig: empty for the one that it takes itself."""
+    """Values of this site for docs/examples/training.yml; kubeconfig: empty if jobs find it by default."""
     network = plan["networks"][0] if plan["networks"] else None
     name = network["name"] if network and network["namespace"] == "default" else ""
     resource = network["resource"] if network and network["rdma"] else ""
     namespace = plan["ipu_operator"]["namespace"] if plan["ipu_operator"] else ""
-    wanted: t.Dict[str, t.Tuple[object, object]] = {  # with the example's own
+    wanted: t.Dict[str, t.Tuple[object, object]] = {  # each with the example's own value
         "fabric_kubeconfig": (kubeconfig, ""),
         "ipu_operator_namespace": (namespace, "ipu-operator"),
         "networks": ([name or f"{network['namespace']}/{network['name']}"] if network else [], ["rdma-net"]),
@@ -308,9 +308,9 @@ def job_variables(plan: Plan, kubeconfig: str) -> t.Dict[str, object]:
 
 
 def native_job_variables(network: PlannedNetwork, kubeconfig: str, image: str) -> t.Dict[str, object]:
-    """What has docs/examples/native-training.yml show the interface of a pod on the network, without IPUs.
+    """Values with which docs/examples/native-training.yml shows a pod's interface on the network, without IPUs.
 
-    image: that of the proof, which the nodes have.
+    image: the proof's, which the nodes already have.
     """
     namespace, name = network["namespace"], network["name"]
     given: t.Dict[str, object] = {
@@ -337,11 +337,11 @@ def next_steps(
     report: str = "",
     proved: bool = False,
 ) -> t.List[str]:
-    """What to type after site.
+    """The commands to run after site.
 
-    kubeconfig: a path on api_host; usual: jobs find it without being told. examples: the path of docs/examples.
-    image: of the proof's pods. report: the path of report.html; empty where none is written. proved: an earlier run has
-    proved the fabric, and told how to run a first job.
+    kubeconfig: a path on api_host; usual: jobs find it by default. examples: the path of docs/examples. image: of the
+    proof's pods. report: the path of report.html; empty if none is written. proved: an earlier run has proved the
+    fabric, and has already shown how to run a first job.
     """
     local = api_host in ("localhost", "127.0.0.1")
     kubectl = f"kubectl --kubeconfig {shlex.quote(kubeconfig)} get nodes"
@@ -363,7 +363,7 @@ def next_steps(
 
 
 def split_drift(drift: t.Sequence[Drift]) -> t.Tuple[t.List[Drift], t.List[Drift]]:
-    """What site would change, and what it would leave."""
+    """Objects that site would change, and those that it would leave."""
     return [one for one in drift if one["change"] != "leave"], [one for one in drift if one["change"] == "leave"]
 
 
@@ -375,7 +375,7 @@ def drift_headline(drift: t.Sequence[Drift]) -> str:
 
 
 def drift_mark(one: Drift) -> str:
-    """As the plan has it before hosts: + comes, ~ changes, - goes; none before what stays."""
+    """The same marks as for hosts: + added, ~ changed, - removed; blank for objects that stay."""
     return {"create": "+", "remove": "-", "leave": " "}.get(one["change"], "~")
 
 
@@ -384,7 +384,7 @@ def why_left(one: Drift) -> str:
 
 
 def drift_text(drift: t.Sequence[Drift]) -> str:
-    """Objects that are not as planned, for a terminal."""
+    """Objects that differ from the plan, for a terminal."""
     lines = wrap_words(f"Drift: {drift_headline(drift)}", "  ")
     for one in drift:
         lines += ["", *wrap_words(f"{drift_mark(one)} {one['change']} {one['object']}", "    ")]
@@ -396,7 +396,7 @@ def drift_text(drift: t.Sequence[Drift]) -> str:
 
 
 def limit_text(limit: str, others: t.Collection[str]) -> str:
-    """That a run with --limit sets up no other host. others: those of the inventory that it leaves out."""
+    """A note that a run with --limit sets up no other hosts. others: inventory hosts outside the limit."""
     if not limit or not others:
         return ""
     more = f" and {len(others) - NAMES} more" if len(others) > NAMES else ""
@@ -407,7 +407,7 @@ def limit_text(limit: str, others: t.Collection[str]) -> str:
 
 
 def files_text(folder: str, kubeconfig: str, recorded: bool) -> str:
-    """Which files a site has there. kubeconfig: that which site writes; recorded: the plan is of a recording."""
+    """A site's files in the folder. kubeconfig: the one that site writes; recorded: the plan is from a recording."""
     proof = "" if recorded else "; site adds report.html, report.json, junit.xml"
     name = kubeconfig.rpartition("/")[2] if kubeconfig.startswith(folder) and not recorded else ""
     rights = f"  {name}, with all rights on the cluster, comes from site\n" if name else ""
@@ -415,9 +415,9 @@ def files_text(folder: str, kubeconfig: str, recorded: bool) -> str:
 
 
 def as_text(plan: Preflight, title: str = "Plan", known: t.Sequence[Finding] = ()) -> str:
-    """All of it for a terminal: decisions, hosts, findings, what differs from the plan before, and a closing line.
+    """The whole plan for a terminal: decisions, hosts, findings, differences from the earlier plan, a closing line.
 
-    known: findings that the last run has told. A warning among them gets one line; errors, which stop a run, get all.
+    known: findings that the last run reported. Warnings among them get one line; errors are always shown in full.
     """
     lines = [
         *wrap_words(f"{title}: {count(len(plan['hosts']), 'host')}, {headline(plan)}", "  "),
@@ -428,7 +428,7 @@ def as_text(plan: Preflight, title: str = "Plan", known: t.Sequence[Finding] = (
     heading, rows = host_rows(plan)
     rows = [[*cells, re.sub(r"(?<=\d) ", NO_BREAK, state)] for *cells, state in rows]
     summary = t.cast("Plan", plan)["summary"] if "summary" in plan else None
-    if summary:  # words follow below the table, which has no room for them
+    if summary:  # follow-up words go below the table, which has no room for them
         marks = [mark_of(change) for change in summary["hosts"].values()]
         rows = [[f"{mark}{NO_BREAK}{name}", *cells] for mark, (name, _change, *cells) in zip(marks, rows)]
         heading = [f"{NO_BREAK * 2}{heading[0]}", *heading[2:]]
@@ -452,4 +452,4 @@ def as_text(plan: Preflight, title: str = "Plan", known: t.Sequence[Finding] = (
     lines += since_lines(since, since["applied"] or bool(plan.get("recorded"))) if since else []
     if summary:
         lines += ["", *wrap_words(summary["line"], "  ")]
-    return printable("\n".join(lines)) + "\n"  # names of NICs and addresses are what hosts say
+    return printable("\n".join(lines)) + "\n"  # names of NICs and addresses come from the hosts

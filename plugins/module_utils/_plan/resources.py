@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""RDMA resources: which NICs the shared device plugin offers under which name, and to how many pods."""
+"""RDMA resources: which NICs the shared device plugin offers, under which name, and to how many pods."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from .._model.plan import PVRDMA, PlannedNetwork, RdmaResource
 from .._model.stacks import OWN_DEVICES
 from .host_links import NAMES, NetworkLinks
 
-GID_ROOM = 128  # addresses in the table of a port, where it does not say: 256 entries, for RoCE v1 and v2 each
+GID_ROOM = 128  # addresses in a port's GID table if not known: 256 entries, with RoCE v1 and v2 for each address
 
 
 def plan_resources(chosen: t.Sequence[NetworkLinks], networks: t.Sequence[PlannedNetwork]) -> t.List[RdmaResource]:
-    """One resource for each name, of all NICs of its networks."""
+    """One resource for each name, with all NICs of its networks."""
     drivers: t.Dict[str, t.Set[str]] = {}
     for network in networks:
         drivers.setdefault(network["resource"], set()).update(network["rdma_drivers"])
-    hca_max: t.Dict[str, int] = {}  # the most that a network of the resource asks for
+    hca_max: t.Dict[str, int] = {}  # the highest value that a network of the resource requests
     for spec in (one.network for one in chosen):
         hca_max[spec.rdma_resource] = max(spec.rdma_hca_max, hca_max.get(spec.rdma_resource, 0))
     room = _room(chosen, networks)
@@ -31,7 +31,7 @@ def plan_resources(chosen: t.Sequence[NetworkLinks], networks: t.Sequence[Planne
             "resourceName": name.partition("/")[2],
             "resourcePrefix": name.partition("/")[0],
             "rdmaHcaMax": hca_max[name] or room[name],
-            # The PCI function of PVRDMA has no netdev: only its driver finds it.
+            # PVRDMA's PCI function has no netdev: only its driver identifies it.
             "selectors": {"drivers": [PVRDMA]} if drivers[name] == {PVRDMA} else {"ifNames": sorted(own)},
         }
         for name, own in _netdevs_by_resource(networks).items()
@@ -47,12 +47,12 @@ def check_resources(
     grouped: bool,
     findings: Findings,
 ) -> None:
-    """The device plugin knows NICs by name alone, and by the same names on every host of a policy."""
+    """Check resources: the device plugin knows NICs only by name, and by the same names on all hosts of a policy."""
     _check_first_names(chosen, networks, findings)
     resource_of = {network["name"]: network["resource"] for network in networks}
     for resource, netdevs in _netdevs_by_resource(networks).items():
         own: t.Dict[str, t.Set[str]] = {}  # by host
-        rdma: t.Dict[str, t.Set[str]] = {}  # all that the host has
+        rdma: t.Dict[str, t.Set[str]] = {}  # all RDMA NICs of the host
         for links in (one.links for one in chosen if resource_of[one.network.name] == resource):
             for name, link in links.items():
                 own.setdefault(name, set()).update(link.nic["rdma_netdevs"])
@@ -94,7 +94,7 @@ def check_resources(
 def _check_first_names(
     chosen: t.Sequence[NetworkLinks], networks: t.Sequence[PlannedNetwork], findings: Findings
 ) -> None:
-    """The device plugin knows a PCI function by the name of its first network device alone."""
+    """The device plugin knows a PCI function only by the name of its first network device."""
     resource_of, selected = {one["name"]: one["resource"] for one in networks}, _netdevs_by_resource(networks)
     for one in chosen:
         resource = resource_of[one.network.name]
@@ -119,7 +119,7 @@ def _check_first_names(
 
 
 def _netdevs_by_resource(networks: t.Sequence[PlannedNetwork]) -> t.Dict[str, t.Set[str]]:
-    """The NICs of each resource's networks, on whatever host."""
+    """The NICs of each resource's networks, on all hosts."""
     names: t.Dict[str, t.Set[str]] = {}
     for network in networks:
         if network["rdma"] and network.get("cni") not in OWN_DEVICES:
@@ -128,10 +128,10 @@ def _netdevs_by_resource(networks: t.Sequence[PlannedNetwork]) -> t.Dict[str, t.
 
 
 def _room(chosen: t.Sequence[NetworkLinks], networks: t.Sequence[PlannedNetwork]) -> t.Dict[str, int]:
-    """For how many pods of a host each resource's NICs have GIDs, by the smallest table of all hosts.
+    """How many pods of a host fit into the GID tables of each resource's NICs, by the smallest table of all hosts.
 
-    An address that pods make of router advertisements takes entries as well. The plugin lets several resources have the
-    same NIC, as those of two VLANs on it: they divide its GID table.
+    Addresses that pods configure from router advertisements take entries too. The plugin allows several resources for
+    the same NIC, such as those of two VLANs: they share its GID table.
     """
     netdevs = _netdevs_by_resource(networks)
     sharing = collections.Counter(itertools.chain.from_iterable(netdevs.values()))
@@ -150,5 +150,5 @@ def _room(chosen: t.Sequence[NetworkLinks], networks: t.Sequence[PlannedNetwork]
 
 
 def _pods_of_a_port(room: int, families: int) -> int:
-    """How many macvlans a port has GIDs for, beside the host's own: each has a link-local address, and its others."""
+    """How many macvlans fit into a port's GID table besides the host: each has a link-local address, and others."""
     return room // (1 + max(families, 1)) - 1

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Whether a backup may be restored on the hosts of an inventory, why not, and what an interrupted restore has done."""
+"""Whether a backup may be restored on the hosts of an inventory, why not, and the state of an interrupted restore."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ FORMAT = 1
 
 
 class BackupCluster(t.TypedDict):
-    """The cluster that a backup is of."""
+    """The cluster that was backed up."""
 
     name: str  # its endpoint
     ca: str  # digest, as Kubelet.cluster
@@ -24,7 +24,7 @@ class BackupCluster(t.TypedDict):
 
 
 class Backup(t.TypedDict):
-    """What a backup says about itself."""
+    """What a backup records about itself."""
 
     format: int
     name: str
@@ -32,25 +32,25 @@ class Backup(t.TypedDict):
 
 
 class PlaneState(t.TypedDict):
-    """What control_plane_restore reads on a control plane. A restore is named by its backup and when it began."""
+    """What control_plane_restore reads on a control plane. A restore's name is its backup's, and when it began."""
 
-    restoring: str  # the restore that put a backup back here and is not done; empty: none
-    going_on: bool  # it came so far that kubeadm init has ended, or the API server answers: it is not to be repeated
-    aside: str  # the restore for which the host was set aside; empty: none
-    files: bool  # whether there are files of a control plane
+    restoring: str  # an unfinished restore that put a backup in place here; empty: none
+    going_on: bool  # kubeadm init has ended, or the API server answers, so the restore must not be repeated
+    aside: str  # the restore that this host was set aside for; empty: none
+    files: bool  # whether files of a control plane exist
 
 
 class RestorePlan(t.TypedDict):
     """What restore.yml does."""
 
-    problems: t.List[str]  # every reason not to restore, as a sentence that says what to do
-    restore: str  # its name
-    aside: t.List[str]  # the control planes that are set aside before the first one is restored
-    puts_back: bool  # whether the first control plane is still to get keys and data
+    problems: t.List[str]  # all reasons not to restore, as sentences that say what to do
+    restore: str  # the name of the restore
+    aside: t.List[str]  # control planes to set aside before the first one is restored
+    puts_back: bool  # whether keys and data still have to be put on the first control plane
 
 
 def cluster_name(facts: HostFacts) -> str:
-    """The word for a cluster that answers: its endpoint."""
+    """How the user names a cluster that answers: by its endpoint."""
     return facts["cluster"]["endpoint"] or facts["kubelet"]["server"]
 
 
@@ -61,11 +61,11 @@ def plan_restore(
     planes: t.Mapping[str, t.Optional[PlaneState]],
     given: t.Tuple[str, str],
 ) -> RestorePlan:
-    """`planes` are all control planes in their order, None for one that was not reached; `given` are the cluster that
-    may be replaced, and the time.
+    """Plan the restore.
 
-    A restore that has made a cluster goes on without a name only if nothing of a cluster is taken away any more: all
-    other control planes were set aside for it, or are bare.
+    `planes` are all control planes in order, None for one that was not reached; `given` is the cluster that may be
+    replaced, and the time. A restore that has created a cluster continues without a confirmed name only if it removes
+    nothing of a cluster any more: all other control planes were set aside for it, or are bare.
     """
     named, now = given
     first, *others = planes
@@ -108,7 +108,7 @@ def _silent(planes: t.Mapping[str, t.Optional[PlaneState]]) -> t.Iterator[str]:
 
 
 def _differences(cluster: BackupCluster, plan: Plan) -> t.Iterator[str]:
-    """What kubeadm would create differently than before: the restored objects would not fit."""
+    """Values that kubeadm would now create differently: the restored objects would not fit."""
     planned = plan["cluster"]
     pairs = (
         ("fabric_kubernetes_version", cluster["version"], plan["releases"]["kubernetes"]),

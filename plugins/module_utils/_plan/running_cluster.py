@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The plan against the existing cluster: what no role can change is found here, before a role begins to."""
+"""The plan compared with the existing cluster: what no role can change is found here, before a role starts."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from .cluster import normal_endpoint
 from .endpoints import is_loopback
 from .hosts import Hosts
 
-# What shows a pod network that the role kubernetes has set up. Others of the same name are somebody else's.
+# Objects that identify a pod network installed by the role kubernetes. Others with the same name are not ours.
 OURS = {
     "calico": ("DaemonSet calico-system/calico-node", "Installation default"),
     "flannel": ("DaemonSet kube-flannel/kube-flannel-ds",),
@@ -35,7 +35,7 @@ CONFIGURATION = "ConfigMap kube-system/kubeadm-config"
 
 @dataclasses.dataclass(frozen=True)
 class Running:
-    """The existing cluster, as one of its control planes says."""
+    """The existing cluster, as one of its control planes reports it."""
 
     host: str  # its inventory name
     ca: str  # digest of the cluster's CA; may be empty
@@ -43,9 +43,9 @@ class Running:
 
 
 def find_running(hosts: Hosts, managed: bool, findings: Findings) -> t.Optional[Running]:
-    """What the first control plane says whose API server answers. None without a cluster; silence is a finding.
+    """The facts of the first control plane whose API server answers. None if there is no cluster; silence is a finding.
 
-    Where certificates have expired, that is the finding, and not the silence.
+    If certificates have expired, that is the finding, not the silence.
     """
     planes = [host for host in hosts.values() if "control_plane" in host.roles and not host.observation.get("recalled")]
     seen = {host.name: host.facts["cluster"] for host in planes if host.facts}
@@ -69,7 +69,7 @@ def find_running(hosts: Hosts, managed: bool, findings: Findings) -> t.Optional[
 
 
 def _where_to_look(facts: t.Optional[HostFacts]) -> t.Tuple[str, str]:
-    """The administrator's kubeconfig, and what shows why an API server is down."""
+    """The administrator's kubeconfig, and where to see why an API server is down."""
     made = facts.get("kubernetes") if facts else None
     if made and made["distribution"] in ("k3s", "rke2"):
         return made["kubeconfig"], f"journalctl -u {made['units'][0]}"
@@ -77,7 +77,7 @@ def _where_to_look(facts: t.Optional[HostFacts]) -> t.Tuple[str, str]:
 
 
 def adopt(settings: Settings, running: t.Optional[Running]) -> Settings:
-    """Of a cluster that is managed elsewhere its own addresses: what the site says may only be the defaults."""
+    """For a cluster managed elsewhere, use its own addresses: the site's settings may just be the defaults."""
     if settings.manage_kubernetes or not running:
         return settings
     facts = running.facts
@@ -92,15 +92,15 @@ def adopt(settings: Settings, running: t.Optional[Running]) -> Settings:
 def check_running(
     settings: Settings, hosts: Hosts, running: t.Optional[Running], endpoint: str, findings: Findings
 ) -> None:
-    """Every difference that stays, whatever is applied. `endpoint` is the planned one."""
+    """Report differences that no role can change. `endpoint` is the planned one."""
     if not running:
         return
     _check_kubeconfig(settings, running, findings)
     if settings.manage_kubernetes:
         _check_builder(running, findings)
         if findings.has_error("cluster-builder"):
-            return  # how to make the site like the cluster is no advice then
-        if not settings.upgrade:  # its plan compares versions
+            return  # then the advice to adapt the site to the cluster would be wrong
+        if not settings.upgrade:  # an upgrade's own plan compares versions
             _check_version(settings, hosts, running, findings)
         _check_pod_network(settings, running, findings)
         _check_cidr("fabric_pod_cidr", settings.pod_cidr, running.facts["pod_cidr"], running, findings)
@@ -109,7 +109,7 @@ def check_running(
 
 
 def _check_builder(running: Running, findings: Findings) -> None:
-    """A cluster of another team would get our settings of its API server, kubelets and container runtimes."""
+    """Refuse another team's cluster: it would get our settings for API server, kubelets and container runtimes."""
     if not running.facts.get("built_here", True):
         findings.error(
             "cluster-builder",
@@ -175,7 +175,7 @@ def _check_pod_network(settings: Settings, running: Running, findings: Findings)
 
 
 def _networks(text: str) -> t.List[t.Union[Network, str]]:
-    """CIDRs in one notation, in their order: the first is the cluster's main family. What is none stays as it is."""
+    """CIDRs in a canonical notation, in order: the first is the cluster's main family. Invalid text stays as it is."""
     found: t.List[t.Union[Network, str]] = []
     for part in text.split(","):
         try:
@@ -229,7 +229,7 @@ def _check_kubeconfig(settings: Settings, running: Running, findings: Findings) 
 
 
 def check_blocks(running: t.Optional[Running], networks: t.Sequence[PlannedNetwork], findings: Findings) -> None:
-    """Pools whose nodes lose their blocks: no harm as long as no pod has an address of them, which the role checks."""
+    """Warn of pools whose nodes lose blocks. It is harmless unless pods use the addresses, which the role checks."""
     there = {pool["name"]: pool for pool in running.facts["nv_ipam_pools"]} if running else {}
     for pool in (pool for network in networks for pool in network["pools"] if pool["name"] in there):
         now, subnet, size = there[pool["name"]], pool["subnet"], pool["perNodeBlockSize"]
@@ -249,7 +249,7 @@ def check_blocks(running: t.Optional[Running], networks: t.Sequence[PlannedNetwo
 def check_stack(
     running: t.Optional[Running], networks: t.Sequence[PlannedNetwork], releases: Releases, findings: Findings
 ) -> None:
-    """Networks of one name by two stacks write one NetworkAttachmentDefinition, and give out the same addresses."""
+    """Two stacks with a network of one name write one NetworkAttachmentDefinition, and allocate the same addresses."""
     planned, wanted = {network["name"] for network in networks}, stack_name(releases)
     for name, stack in STACKS.items():
         seen = running.facts.get("fabric_networks", []) if running else []
@@ -266,7 +266,7 @@ def check_stack(
 
 
 def multus_problem(variable: str, wanted: bool, others: t.Sequence[str]) -> t.Tuple[str, str]:
-    """What is wrong with a multus beside that of others, or with none at all, and what to do; empty if nothing is."""
+    """What is wrong with multus, if there are two or none, and what to do; both empty if nothing is wrong."""
     if wanted and others:
         return (
             "The cluster has a multus already, and two of them overwrite each other's CNI configuration.",
@@ -287,7 +287,7 @@ def check_multus(
     releases: Releases,
     findings: Findings,
 ) -> None:
-    """One multus: the role of the stack refuses a second one, and to do without any."""
+    """Require exactly one multus: the stack's role would refuse a second one, or none."""
     if not running or "multus" not in running.facts or not networks or findings.has_error("cluster-stack"):
         return
     own, there = settings.own_multus, running.facts["multus"]
@@ -301,7 +301,7 @@ def check_multus(
 
 
 def check_own_kubeconfig(settings: Settings, findings: Findings) -> None:
-    """Of a cluster that others manage the site brings a kubeconfig: roles would miss it after hosts are changed."""
+    """Check the site's kubeconfig for a cluster that others manage: roles would miss it after they changed hosts."""
     path, server, _ca, fault = settings.kubeconfig
     if settings.manage_kubernetes:
         return
@@ -345,7 +345,7 @@ def check_own_kubeconfig(settings: Settings, findings: Findings) -> None:
 
 
 def check_api_host(hosts: Hosts, findings: Findings) -> None:
-    """The host that speaks to the API runs modules that need more than Python's standard library."""
+    """The API host runs modules that need more than Python's standard library."""
     for host in hosts.values():
         lacking = host.facts.get("lacking_packages", []) if host.facts else []
         if lacking:
@@ -361,12 +361,12 @@ def check_api_host(hosts: Hosts, findings: Findings) -> None:
 
 
 def states(hosts: Hosts, variable: str) -> bool:
-    """Whether the inventory has a value of its own for a variable."""
+    """Whether the inventory itself sets a variable."""
     return any(variable in host.observation.get("variables", ()) for host in hosts.values())
 
 
 def check_own_pod_network(settings: Settings, hosts: Hosts, running: t.Optional[Running], findings: Findings) -> None:
-    """Of a cluster that others manage the pod network is theirs, whatever the site says."""
+    """In a cluster that others manage, the pod network is theirs, whatever the site says."""
     there = [network["name"] for network in running.facts["pod_networks"]] if running else []
     if states(hosts, "fabric_cni") and not settings.manage_kubernetes and settings.cni not in ("none", *there):
         findings.warning(
@@ -379,7 +379,7 @@ def check_own_pod_network(settings: Settings, hosts: Hosts, running: t.Optional[
 
 
 def check_own_cidrs(settings: Settings, hosts: Hosts, running: t.Optional[Running], findings: Findings) -> None:
-    """What the inventory says of the addresses of a cluster that others manage; the plan takes those of the cluster."""
+    """Compare the inventory's CIDRs with those of a cluster that others manage; the plan uses the cluster's."""
     if not running or settings.manage_kubernetes:
         return
     for variable, stated, there in (
@@ -397,7 +397,7 @@ def check_own_cidrs(settings: Settings, hosts: Hosts, running: t.Optional[Runnin
 
 
 def check_nodes(settings: Settings, hosts: Hosts, running: t.Optional[Running], findings: Findings) -> None:
-    """Nodes that nothing is planned for, although DaemonSets and address pools reach them."""
+    """Warn of nodes without a plan, which DaemonSets and address pools reach nevertheless."""
     planned = {host.node for host in hosts.values()}
     strangers = sorted({node["name"] for node in running.facts.get("nodes", [])} - planned) if running else []
     if running and strangers and not settings.upgrade:

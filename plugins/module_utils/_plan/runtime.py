@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The container runtime of the nodes, and what does not go together with Docker Engine."""
+"""The container runtime of the nodes, and what is incompatible with Docker Engine."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from .._network.releases import parse
 from .hosts import Hosts
 from .sources import text_of, without_credentials
 
-ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}  # as the kernel calls them, and as cri-dockerd does
-# From this release on the API server hands WebSockets on to kubelets that say they take them, and cri-dockerd does not.
+ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}  # the kernel's names, and cri-dockerd's
+# Since this release, the API server forwards WebSockets to kubelets that announce support; cri-dockerd lacks it.
 WEBSOCKETS = (1, 36)
 WEBSOCKETS_GATE = "ExtendWebSocketsToKubelet"
 
 
 def plan_runtime(settings: Settings, hosts: Hosts, kubernetes: str, findings: Findings) -> Runtime:
-    """That of the cluster. Of one that is managed elsewhere it is not this plan's."""
+    """The cluster's runtime. For a cluster managed elsewhere, it is not planned."""
     if not settings.manage_kubernetes:
         if settings.runtime != CONTAINERD:
             findings.warning(
@@ -46,12 +46,12 @@ def plan_runtime(settings: Settings, hosts: Hosts, kubernetes: str, findings: Fi
 
 
 def feature_gates(runtime: str, kubernetes: str) -> t.Dict[str, bool]:
-    """Those of kubelets that the runtime needs."""
+    """Feature gates that kubelets need for the runtime."""
     return {WEBSOCKETS_GATE: False} if runtime == DOCKER and parse(kubernetes)[:2] >= WEBSOCKETS else {}
 
 
 def _check_nodes(settings: Settings, hosts: Hosts, findings: Findings) -> None:
-    """No role changes the runtime of a node: its pods would have to leave it, and its images are another's."""
+    """No role changes a node's runtime: its pods would have to leave, and its images belong to the other runtime."""
     for name, host in hosts.items():
         runtime = host.facts.get("runtime", "") if host.facts else ""
         if runtime and runtime != settings.runtime:
@@ -67,7 +67,7 @@ def _check_nodes(settings: Settings, hosts: Hosts, findings: Findings) -> None:
 
 
 def _check_settings(settings: Settings, findings: Findings) -> None:
-    """What containerd does for a node, and Docker can't."""
+    """Refuse settings that containerd supports but Docker does not."""
     without = "Or leave fabric_runtime out: containerd can."
     registry = text_of(settings.sources, "registry")
     for wrong, what, seen, step in (
@@ -101,7 +101,7 @@ def _check_settings(settings: Settings, findings: Findings) -> None:
 
 
 def cri_dockerd_sources(settings: Settings, hosts: Hosts, findings: Findings) -> t.List[Source]:
-    """The archive of cri-dockerd for each architecture. It runs as root on every node: none without a digest."""
+    """cri-dockerd's archive for each architecture. It runs as root on every node, so a digest is required."""
     if not settings.manage_kubernetes or settings.runtime != DOCKER:
         return []
     release = text_of(settings.sources, "cri_dockerd", "version")

@@ -1,8 +1,8 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What else pods of the cluster do with fabric NICs and their addresses: who comes second is refused by the kernel.
+"""Other users of fabric NICs and their addresses in the cluster: the kernel refuses whoever comes second.
 
-Tried with Linux 6.1 and 6.18: beside an ipvlan a macvlan is EBUSY, beside one in mode passthru EINVAL.
+Tested with Linux 6.1 and 6.18: next to an ipvlan, a macvlan gets EBUSY; next to one in mode passthru, EINVAL.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if t.TYPE_CHECKING:
     import netaddr
 
 PASSTHRU = "passthru"
-# How a driver of DRA is told to leave a NIC alone.
+# How to tell a DRA driver to leave a NIC alone.
 LEAVE_OUT = {
     "dra.net": "Set args.filter of DRANET's chart to leave the NIC out",
     "sriovnetwork.k8snetworkplumbingwg.io": "Leave the NIC out of the SriovResourcePolicy",
@@ -38,7 +38,7 @@ def check_shared_nics(
     pods_per_node: int,
     findings: Findings,
 ) -> None:
-    """Attachments that others made, our own networks with each other, and pods of one network."""
+    """Compare with attachments of others, our networks with each other, and pods of one network."""
     own = {(network["namespace"], network["name"]) for network in networks}
     seen = running.facts.get("attachments", []) if running else []
     others = [each for each in seen if (each["namespace"], each["name"]) not in own]
@@ -64,7 +64,7 @@ def check_shared_nics(
 
 
 def _excludes(attachment: SeenAttachment, mode: str) -> str:
-    """Why the kernel has no macvlan beside it; empty where it has."""
+    """Why the kernel allows no macvlan next to it; empty if it does."""
     plugin = attachment["plugin"]
     if plugin == "ipvlan" and mode:
         return "a NIC has ipvlans or macvlans, never both: the kernel says EBUSY (device or resource busy)"
@@ -97,7 +97,7 @@ def _check_attachments(chosen: NetworkLinks, others: t.Sequence[SeenAttachment],
 
 
 def _check_dra(chosen: NetworkLinks, offered: t.Sequence[DraNic], findings: Findings) -> None:
-    """NICs that pods get by a ResourceClaim: all of them have one, or none."""
+    """NICs that pods get through a ResourceClaim: either all of `offered` are claimed, or none."""
     hosts = [
         (name, nic)
         for name, link in chosen.links.items()
@@ -130,13 +130,13 @@ def _check_dra(chosen: NetworkLinks, offered: t.Sequence[DraNic], findings: Find
 
 
 def _given_out(subnet: PlannedSubnet) -> t.Tuple[str, netaddr.IPSet]:
-    """The range of a subnet as text, and what pods get of it."""
+    """A subnet's range as text, and the addresses that pods get from it."""
     span = f"{subnet['range_start']}-{subnet['range_end']}"
     return span, parse_ranges([span], "subnet") - parse_ranges(subnet["exclude"], "exclude")
 
 
 def _check_static(planned: PlannedNetwork, others: t.Sequence[SeenAttachment], findings: Findings) -> None:
-    """Addresses that an attachment gives to its pods by name, and no IPAM knows to be taken."""
+    """Report addresses that an attachment assigns to its pods directly, unknown to any IPAM."""
     for subnet in planned["subnets"]:
         span, ours = _given_out(subnet)
         taken = {
@@ -157,7 +157,7 @@ def _check_static(planned: PlannedNetwork, others: t.Sequence[SeenAttachment], f
 
 
 def _check_ranges(planned: PlannedNetwork, others: t.Sequence[SeenAttachment], findings: Findings) -> None:
-    """Ranges of IPAMs that know nothing of ours."""
+    """Report overlapping ranges of IPAMs that do not know of ours."""
     for subnet in planned["subnets"]:
         span, ours = _given_out(subnet)
         shared = {}

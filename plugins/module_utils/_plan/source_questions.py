@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which sources have to answer before anything is installed, who asks them, and what is said of those that don't."""
+"""Which sources must answer before anything is installed, which hosts ask them, and what is reported if they don't."""
 
 from __future__ import annotations
 
@@ -19,34 +19,34 @@ from .sources import as_written, text_of
 
 CHECK = "sources"
 KUBERNETES_VERSION = "fabric_kubernetes_version"
-MANY = 4  # sources without an answer that are told as one finding
+MANY = 4  # number of silent sources that become one finding
 LISTED = 12
 REGISTRY = "fabric_mirror.registry"
 KUBERNETES_IMAGES = "registry.k8s.io"
-# Of an Installation of Calico: with them its images have other names.
+# Fields of Calico's Installation that change the names of its images.
 OTHER_NAMES = ("registry", "imagePath", "imagePrefix")
-# Only a cluster that we build has what comes from these, or asks the upstream registries.
+# Only a cluster that we build uses these sources, or asks the upstream registries.
 OF_OUR_CLUSTER = tuple(f"fabric_mirror.{name}" for name in ("apt.", "calico.", "cri_dockerd.", "registry"))
 
 
 @dataclasses.dataclass(frozen=True)
 class Wanted:
-    """What a site would install, and from where."""
+    """What a site would install, and from which sources."""
 
-    sources: t.Mapping[str, object]  # as fabric_mirror has it, upstream's with it
-    managed: bool  # whether this collection makes the cluster
+    sources: t.Mapping[str, object]  # in the form of fabric_mirror, with upstream's sources filled in
+    managed: bool  # whether this collection builds the cluster
     runtime: str
     kubernetes: str  # releases, with or without v
     cni: str
     calico: str
-    charts: t.Mapping[str, str]  # release by the name of its variable and of the key in fabric_mirror.charts
-    names: t.Mapping[str, str]  # of the charts, by the same keys
-    login: bool  # whether the site logs in at fabric_mirror.registry
-    repository: str  # of kubeadm's images; empty: upstream's
-    installation: t.Mapping[str, object]  # of Calico, as the site has it
-    helm: str  # path of the program, where it is kept
-    manifests: t.Mapping[str, str]  # paths where Calico's are kept, by their part
-    crd_url: str  # of IPUJobs; empty: it comes with the chart
+    charts: t.Mapping[str, str]  # releases by name, as in their variables and as key of fabric_mirror.charts
+    names: t.Mapping[str, str]  # of the charts, by the same names
+    login: bool  # whether the site logs in to fabric_mirror.registry
+    repository: str  # of kubeadm's images; empty: the default
+    installation: t.Mapping[str, object]  # Calico's, as the site wrote it
+    helm: str  # path where the program is kept
+    manifests: t.Mapping[str, str]  # paths where Calico's are kept, by part
+    crd_url: str  # of the IPUJob definition; empty: it is in the chart
 
 
 def question(
@@ -64,7 +64,7 @@ def question(
 
 
 def source_questions(wanted: Wanted) -> SourceQuestions:
-    """All of them. Files of this machine, as those of a bundle, are left to whoever is asked."""
+    """All questions. Local files, such as those of a bundle, are checked by whoever answers the question."""
     version = wanted.kubernetes.lstrip("v")
     hosts = [*_packages(wanted, version), *_cri_dockerd(wanted)] if wanted.managed else []
     images, planes = _images(wanted, version)
@@ -91,7 +91,7 @@ def _packages(wanted: Wanted, version: str) -> t.Iterator[SourceQuestion]:
         package = ("kubelet", version, KUBERNETES_VERSION) if name == "kubernetes" else ("", "", "")
         components = texts["components"].split() or ["main"]
         asked = question("repository", f"{variable}.uri", texts["uri"], *package)
-        # apt may log in, with files on the hosts.
+        # apt may log in, with credentials in files on the hosts.
         yield {**asked, "suite": texts["suite"], "component": components[0], "login": True}
 
 
@@ -103,7 +103,7 @@ def _cri_dockerd(wanted: Wanted) -> t.Iterator[SourceQuestion]:
 
 
 def _images(wanted: Wanted, version: str) -> t.Tuple[t.List[SourceQuestion], t.List[SourceQuestion]]:
-    """What each host asks for, and what one of them does besides: a mirror has the same for all."""
+    """Questions for each host, and more for only one control plane: a mirror offers the same to all."""
     asked = _registry(wanted)
     if not wanted.managed:
         return [asked] if asked["url"] else [], []
@@ -115,14 +115,14 @@ def _images(wanted: Wanted, version: str) -> t.Tuple[t.List[SourceQuestion], t.L
 
 
 def _registry(wanted: Wanted) -> SourceQuestion:
-    """A mirror of registries, if the site has one."""
+    """The question to the site's mirror of registries, if it has one."""
     mirror = text_of(wanted.sources, "registry")
     mirror = mirror if "://" in mirror or not mirror else f"https://{mirror}"
     return {**question("images", REGISTRY, mirror), "login": wanted.login}
 
 
 def _or_flannel(wanted: Wanted, asked: SourceQuestion) -> SourceQuestion:
-    """With the way out of Calico: flannel has nothing but images. What needs a login says nothing of those."""
+    """Add flannel as the alternative to Calico: it needs only images. With a login, the answer would prove nothing."""
     if wanted.cni != "calico" or wanted.login:
         return asked
     images = pod_network("flannel", "")[1]
@@ -161,7 +161,7 @@ def _manifests(wanted: Wanted) -> t.List[SourceQuestion]:
 
 
 def check_answers(settings: Settings, hosts: Hosts, running: t.Optional[Running], findings: Findings) -> None:
-    """One finding for each source and what was seen of it; one for all where many are silent, as without internet."""
+    """One finding for each source and problem; a single one if many sources are silent, as without internet."""
     installed = (running.facts.get("charts") or []) if running else []
     seen = [("", problem) for problem in settings.source_problems]
     for host in hosts.values():
@@ -170,7 +170,7 @@ def check_answers(settings: Settings, hosts: Hosts, running: t.Optional[Running]
     seen = [(name, problem) for name, problem in seen if not problem["chart"] or problem["chart"] not in installed]
     if findings.has_error("cluster-builder"):
         seen = [each for each in seen if not each[1]["variable"].startswith(OF_OUR_CLUSTER)]
-    # The controller's word that flannel's images answer is not enough where hosts don't get them.
+    # If hosts don't get images, it is not enough that the controller reaches flannel's.
     no_images = any(problem["variable"] == REGISTRY and not problem.get("instead") for _name, problem in seen)
     silent = [each for each in seen if _is_silent(each[1])]
     texts = dict.fromkeys(_seen(problem) for _name, problem in silent)
@@ -191,7 +191,7 @@ def check_answers(settings: Settings, hosts: Hosts, running: t.Optional[Running]
 
 
 def offered_releases(hosts: Hosts) -> t.List[str]:
-    """The releases of Kubernetes that the packages of all hosts have which lack the one asked for."""
+    """Kubernetes releases offered to all hosts whose repositories lack the requested one."""
     found = [
         set(problem.get("offers", []))
         for host in hosts.values()
@@ -202,7 +202,7 @@ def offered_releases(hosts: Hosts) -> t.List[str]:
 
 
 def _is_silent(problem: SourceProblem) -> bool:
-    """Whether site needs the source, and it did not answer at all."""
+    """Whether site needs the source but it did not answer at all."""
     return not problem["lacks"] and not problem["playbook"]
 
 
@@ -211,7 +211,7 @@ def _seen(problem: SourceProblem) -> str:
 
 
 def _report(problem: SourceProblem, hosts: t.Sequence[str], instead: str, findings: Findings) -> None:
-    """instead: pod network whose source answers."""
+    """instead: a pod network whose source answers."""
     setting = as_written(*problem["variable"].split("."), value="URL")
     who = "these hosts" if hosts else "the machine that runs Ansible"
     seen = _seen(problem)

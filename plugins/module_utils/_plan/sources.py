@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Where things are downloaded from, and how it is known that they are what their makers published."""
+"""Where downloads come from, and how they are proved to be what their makers published."""
 
 from __future__ import annotations
 
@@ -18,31 +18,31 @@ from .._network.digests import PUBLISHERS, chart_key, known_digest
 from .._network.releases import calico_images
 
 LOCAL = ("", "file")
-TLS = ("https", "oci")  # helm asks a registry by https
-DIGEST = "SHA256"  # its 64 digits, in what a person is told to write
+TLS = ("https", "oci")  # helm uses https for OCI registries
+DIGEST = "SHA256"  # placeholder for 64 digits, in advice to users
 CREDENTIALS = re.compile(r"(?<=://)[^/@\s]+@")
 
 
 class Download(t.NamedTuple):
-    """A file that is downloaded, or that a site could give the digest of."""
+    """A file that is downloaded, or for which a site may set a digest."""
 
     name: str
     url: str
-    sha256: str  # digits; empty: none is known
-    setting: str  # how a site gives the digest
-    signed: bool = False  # whether something else says who made it
-    decided: bool = True  # whether the site has said what it is compared with, or that nothing is
+    sha256: str  # digits; empty: not known
+    setting: str  # how a site sets the digest
+    signed: bool = False  # whether its origin is proved in another way
+    decided: bool = True  # whether the site has chosen a check, or none, explicitly
 
 
 def text_of(tree: object, *path: str) -> str:
-    """A text of what the site wrote; empty where there is none."""
+    """A text from the site's settings; empty if there is none."""
     for key in path:
         tree = tree.get(key) if isinstance(tree, dict) else None
     return tree if isinstance(tree, str) else ""
 
 
 def as_written(name: str, *keys: str, value: str) -> str:
-    """A variable with its keys as an inventory has it; a key may have dots in it."""
+    """A variable with its keys in the inventory's notation; a key may contain dots."""
     return f"{name}: {''.join(f'{{{key}: ' for key in keys)}{value}{'}' * len(keys)}"
 
 
@@ -51,7 +51,7 @@ def without_credentials(url: str) -> str:
 
 
 def _keys(sources: t.Mapping[str, object]) -> t.Iterator[Download]:
-    """Keys of package repositories. apt checks packages by them, however they come."""
+    """Keys of package repositories. apt verifies packages with them, whatever their transport."""
     repositories = sources.get("apt")
     for name in repositories if isinstance(repositories, dict) else ():
         url = text_of(repositories, name, "key_url")
@@ -85,7 +85,7 @@ def _charts(settings: Settings, releases: Releases) -> t.Iterator[Download]:
         "gpu-operator": releases["gpu_operator"],
         "ipu-operator": releases["ipu_operator"] if settings.ipu else "",
     }
-    # What the plan has compared is what is installed, also where only the list of a bundle knows a digest.
+    # What the plan checked is what gets installed, even if only a bundle's list has the digest.
     bundled = settings.bundle.content["files"] if settings.bundle and settings.bundle.content else {}
     for chart, release in planned.items():
         key = chart_key(chart, release)
@@ -94,7 +94,7 @@ def _charts(settings: Settings, releases: Releases) -> t.Iterator[Download]:
         if not digest and f"charts/{key}.tgz" in bundled:
             digest = bundled[f"charts/{key}.tgz"]["sha256"]
         if release and url:
-            # TLS says that its publisher sent it, as of an image that has only a tag.
+            # TLS proves that it is from its publisher, as with an image that has only a tag.
             signed = url.rstrip("/") in PUBLISHERS
             setting = as_written("fabric_mirror", "chart_sha256", key, value=DIGEST)
             yield Download(f"chart {chart} {release}", url, digest, setting, signed)
@@ -110,7 +110,7 @@ def _others(sources: t.Mapping[str, object]) -> t.Iterator[Download]:
 
 
 def plan_sources(settings: Settings, releases: Releases, findings: Findings) -> t.List[Source]:
-    """The downloads of this plan. What nobody could tell from a forgery is a finding."""
+    """The downloads of this plan. Any that could be forged without notice is a finding."""
     sources = settings.sources
     managed = settings.manage_kubernetes
     keys = list(_keys(sources)) if managed else []
@@ -118,7 +118,7 @@ def plan_sources(settings: Settings, releases: Releases, findings: Findings) -> 
     files = [*(calico if releases["cni"] == "calico" else []), *_charts(settings, releases), *_others(sources)]
     for download in [*keys, *files]:
         _check_download(download, findings)
-    _check_registry(text_of(sources, "registry"), findings)  # k3s and RKE2 get it, too
+    _check_registry(text_of(sources, "registry"), findings)  # k3s and RKE2 get it too
     _check_credentials(sources, findings)
     _check_helm(text_of(sources, "helm", "url"), findings)
     return [
@@ -171,7 +171,7 @@ def _check_registry(registry: str, findings: Findings) -> None:
 
 
 def _check_helm(url: str, findings: Findings) -> None:
-    """The name of its archive says its release."""
+    """The archive's name contains the release."""
     found = re.search(r"/helm-v(\d+)[.][^/]*$", url)
     if found and found[1] != "3":
         findings.error(
@@ -184,7 +184,7 @@ def _check_helm(url: str, findings: Findings) -> None:
 
 
 def _texts(tree: object, place: str) -> t.Iterator[t.Tuple[str, str]]:
-    """Every text of what the site wrote, by its variable."""
+    """Every text in the site's settings, with its variable."""
     if isinstance(tree, str):
         yield place, tree
     elif isinstance(tree, dict):
@@ -193,7 +193,7 @@ def _texts(tree: object, place: str) -> t.Iterator[t.Tuple[str, str]]:
 
 
 def _check_credentials(sources: t.Mapping[str, object], findings: Findings) -> None:
-    """They would be in plan.json, in files that everybody on a host may read, and in the log of every run."""
+    """Refuse credentials: they would be in plan.json, in world-readable files on hosts, and in the log of every run."""
     places = [place for place, text in _texts(dict(sources), "fabric_mirror") if CREDENTIALS.search(text)]
     if places:
         findings.error(
@@ -207,7 +207,7 @@ def _check_credentials(sources: t.Mapping[str, object], findings: Findings) -> N
 
 
 def plan_images(settings: Settings, releases: Releases, findings: Findings) -> t.Dict[str, str]:
-    """The digests of images that a site pins: by the whole name with its tag."""
+    """The digests of images that a site pins, by full name with tag."""
     good: t.Dict[str, str] = {}
     for image, digest in settings.image_digests.items():
         digits = plain_digest(digest) if isinstance(digest, str) else ""
@@ -231,7 +231,7 @@ def plan_images(settings: Settings, releases: Releases, findings: Findings) -> t
 def _check_calico_images(
     settings: Settings, releases: Releases, digests: t.Mapping[str, str], findings: Findings
 ) -> None:
-    """Its operator takes the digests of all images or of none."""
+    """Calico's operator takes the digests of all images or of none."""
     wanted = calico_images(releases["cni_version"]) if releases["cni"] == "calico" and releases["cni_images"] else []
     missing = [image for image in wanted if image not in digests]
     if settings.manage_kubernetes and missing and len(missing) < len(wanted):
@@ -245,7 +245,7 @@ def _check_calico_images(
 
 
 def pin_components(releases: Releases, digests: t.Mapping[str, str]) -> Releases:
-    """The releases with the digests of the network operator's images: it joins name and version with a colon."""
+    """The releases with digests for the network operator's images: the operator joins name and version with a colon."""
 
     def pinned(image: Image) -> Image:
         name = f"{image['repository']}/{image['image']}:"

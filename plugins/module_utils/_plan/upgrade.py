@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The plan of an upgrade: which nodes of the cluster are due, in which order, and what forbids it."""
+"""The plan of an upgrade: which nodes have to be upgraded, in which order, and what prevents it."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from .hosts import Hosts, place_hosts
 from .report import NAMES, ROWS, WIDTH, finding_lines, table
 from .source_questions import offered_releases
 
-# How many minor releases a kubelet may be behind the API server. It is never ahead of it.
+# How many minor releases a kubelet may be behind the API server. It must never be ahead.
 KUBELET_SKEW = 3
-# The label of the role drain: a node that an interrupted upgrade has left is not expected to be well.
+# The label of the role drain: a node left by an interrupted upgrade need not be healthy.
 MARK = "ipu.fabric/cordoned"
 
 
 def plan_upgrade(observations: Observations, cluster: SeenCluster, wanted: str, allow: t.Sequence[str]) -> Upgrade:
-    """From the cluster's nodes as the API has them to `wanted`."""
+    """The upgrade from the cluster's current nodes to `wanted`."""
     findings = Findings(allow)
     hosts, nodes = place_hosts(observations), {node["name"]: node for node in cluster["nodes"]}
     members = {name: nodes[host.node] for name, host in hosts.items() if host.node in nodes}
@@ -43,7 +43,7 @@ def plan_upgrade(observations: Observations, cluster: SeenCluster, wanted: str, 
     return {
         "to": wanted,
         "servers": sorted(servers, key=parse),
-        # What an interrupted run was at comes first.
+        # Nodes that an interrupted run was working on come first.
         "control_planes": sorted(planes, key=lambda name: not _is_marked(members[name])),
         "workers": sorted([name for name in due if name not in planes], key=lambda name: not _is_marked(members[name])),
         "done": done,
@@ -57,8 +57,11 @@ def plan_upgrade(observations: Observations, cluster: SeenCluster, wanted: str, 
 
 
 def _behind(members: t.Mapping[str, SeenNode], planes: t.Container[str], wanted: str) -> t.Dict[str, str]:
-    """Nodes that are due, with what of each is not on the release. The kubelet's alone proves nothing: it comes last,
-    but only if no step before it was lost. Which etcd belongs to a release only kubeadm knows: the newest one here."""
+    """Nodes to upgrade, with their parts that are not on the release.
+
+    The kubelet alone proves nothing: it is upgraded last, but an earlier step may have been lost. Only kubeadm knows
+    which etcd belongs to a release: here, it is the newest one seen.
+    """
     told = [node["components"].get(ETCD, "") for name, node in members.items() if name in planes]
     etcd = max(told, key=release_order, default="")
     behind = {}
@@ -75,7 +78,7 @@ def _behind(members: t.Mapping[str, SeenNode], planes: t.Container[str], wanted:
 
 
 def _api_versions(hosts: Hosts, planes: t.Sequence[SeenNode], answered: str) -> t.Set[str]:
-    """Of the API server that answered, and of those on the control planes of the inventory."""
+    """Of the API server that answered, and of those on the inventory's control planes."""
     seen = {host.facts["cluster"]["version"] for host in hosts.values() if host.facts and "control_plane" in host.roles}
     seen |= {node["components"].get(COMPONENTS[0], "") for node in planes}
     return {version for version in [*seen, answered] if version}
@@ -86,9 +89,9 @@ def _is_marked(node: SeenNode) -> bool:
 
 
 def _check_step(wanted: str, servers: t.Set[str], offered: t.Sequence[str], findings: Findings) -> None:
-    """One minor release at a time, and never back."""
+    """Allow one minor release at a time, and no downgrade."""
     if not parse(wanted):
-        return  # a finding of the plan itself
+        return  # already a finding of the plan
     if not servers:
         findings.error(
             "upgrade-step",
@@ -120,7 +123,7 @@ def _check_step(wanted: str, servers: t.Set[str], offered: t.Sequence[str], find
 
 
 def _check_nodes(hosts: Hosts, nodes: t.Mapping[str, SeenNode], findings: Findings) -> None:
-    """Nodes without a host would stay as they are, hosts without a node are for `site`."""
+    """Nodes without a host would not be upgraded; hosts without a node are left to `site`."""
     known = {host.node for host in hosts.values()}
     strangers = [name for name in nodes if name not in known]
     if strangers:
@@ -160,7 +163,7 @@ def _check_skew(members: t.Mapping[str, SeenNode], wanted: str, findings: Findin
     for name, node in members.items():
         version = parse(node["version"])
         if not version or not target:
-            continue  # a finding of the plan itself, or a kubelet that has not reported yet
+            continue  # already a finding of the plan, or a kubelet that has not reported yet
         if version > target:
             findings.error(
                 "upgrade-skew",
@@ -181,11 +184,11 @@ def _check_skew(members: t.Mapping[str, SeenNode], wanted: str, findings: Findin
 
 
 def upgrade_text(upgrade: Upgrade) -> str:
-    """The upgrade for a terminal: every node in its turn, from and to, and the findings."""
+    """The upgrade for a terminal: every node in its turn, with its old and new release, and the findings."""
     turns = [*((name, "control plane") for name in upgrade["control_planes"])]
     turns += [*((name, "worker") for name in upgrade["workers"]), *((name, "done") for name in upgrade["done"])]
     rows = [[name, upgrade["versions"][name], upgrade["to"], turn] for name, turn in turns]
-    # The kubelet's release is in the table already.
+    # The kubelet's release is already in the table.
     halves = {name: seen for name, seen in upgrade["behind"].items() if upgrade["versions"][name] == upgrade["to"]}
     due = len(upgrade["control_planes"]) + len(upgrade["workers"])
     lines = [f"Upgrade to Kubernetes {upgrade['to']}: {due} of {len(rows)} nodes", ""]

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which V-IPU controller serves which host, and what the IPU operator's chart takes for it."""
+"""Which V-IPU controller serves which host, and the values for the IPU operator's chart."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ from .host_links import HostLink, NetworkLinks
 from .hosts import Hosts, PlacedHost, with_role
 
 LABEL = "ipunode"
-# A label as the chart takes it: a colon or comma would end it.
+# The chart's format for labels: a colon or comma would end one.
 FORM = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/-]*=[A-Za-z0-9._-]{0,63}")
 
 
 @dataclasses.dataclass(frozen=True)
 class NamedController:
-    """A controller as the site or its hosts name it."""
+    """A controller, as the site or its hosts give it."""
 
     host: str
     port: int
-    address: str  # what the host name resolves to, as far as it is known
+    address: str  # what the host name resolves to, if known
     serves: t.List[str]
-    label: str = ""  # empty: the site leaves it to the plan
-    runs_on: str = ""  # inventory name; empty: on another machine
+    label: str = ""  # empty: the plan chooses it
+    runs_on: str = ""  # inventory name; empty: on a machine outside the inventory
 
 
 def name_controllers(settings: Settings, hosts: Hosts, findings: Findings) -> t.List[NamedController]:
-    """Whom the controllers serve, at the addresses that the site or its hosts know."""
+    """The controllers with the hosts that they serve, at the addresses that the site or its hosts know."""
     names = with_role(hosts, "ipu")
     if not settings.ipu:
         return []
@@ -45,7 +45,7 @@ def name_controllers(settings: Settings, hosts: Hosts, findings: Findings) -> t.
         named = _read_controllers(settings, names, owners, findings)
     else:
         named = _observed_controllers(hosts, names, owners, findings)
-    if len(named) == 1:  # also of a host that did not answer (allowed, else there is no plan): it has no other
+    if len(named) == 1:  # also for a host that did not answer (if allowed): there is no other controller
         named = [dataclasses.replace(named[0], serves=names)]
     served = {name for controller in named for name in controller.serves}
     if settings.vipu_hosts and named and set(names) - served:
@@ -68,7 +68,7 @@ def plan_vipu(
     findings: Findings,
     in_use: t.Mapping[str, str] = MappingProxyType({}),
 ) -> Vipu:
-    """The controllers at addresses that the pods of all their hosts reach. Labels that jobs know (in_use) stay."""
+    """The controllers, at addresses that all their hosts' pods can reach. Labels that jobs know (in_use) stay."""
     controllers: t.List[Controller] = []
     for one in named:
         address = _reached(one, hosts, chosen, settings, ipv6_pods, findings)
@@ -92,7 +92,7 @@ def plan_vipu(
 
 
 def controller_addresses(named: t.Iterable[NamedController]) -> t.Dict[str, str]:
-    """V-IPU's address for each host that has a controller. A name that does not resolve is no address."""
+    """V-IPU's address for each host with a controller. An unresolved name does not count."""
     return {
         name: controller.address
         for controller in named
@@ -102,7 +102,7 @@ def controller_addresses(named: t.Iterable[NamedController]) -> t.Dict[str, str]
 
 
 def _owners(hosts: Hosts) -> t.Dict[str, str]:
-    """The hosts of the inventory by all of their addresses."""
+    """Inventory hosts by all of their addresses."""
     owners = {host.address: name for name, host in hosts.items() if host.address}
     for name, host in hosts.items():
         for link in host.rdma["links"] if host.rdma else ():
@@ -114,7 +114,7 @@ def _owners(hosts: Hosts) -> t.Dict[str, str]:
 def _read_controllers(
     settings: Settings, names: t.List[str], owners: t.Mapping[str, str], findings: Findings
 ) -> t.List[NamedController]:
-    """The site's own list: `host:port`, or {host, port, serves, label} where there are several."""
+    """The site's own list: `host:port`, or {host, port, serves, label} if there are several."""
     controllers: t.List[NamedController] = []
     entries = settings.vipu_hosts
     for entry in entries:
@@ -145,7 +145,7 @@ def _read_controllers(
 def _observed_controllers(
     hosts: Hosts, names: t.List[str], owners: t.Mapping[str, str], findings: Findings
 ) -> t.List[NamedController]:
-    """What `vipu` says on each host. One that runs on a host is one controller, by whichever address it is asked."""
+    """What `vipu` reports on each host. A controller on an inventory host is one, whatever address it is asked at."""
     controllers: t.Dict[t.Tuple[str, int], NamedController] = {}
     nowhere = not any(hosts[name].observation.get("vipu") for name in names)
     without = " If this site has no IPUs, set fabric_ipu: false." if nowhere else ""
@@ -174,7 +174,7 @@ def _reached(
     ipv6_pods: bool,
     findings: Findings,
 ) -> str:
-    """The address that the pods of all its hosts reach: over macvlan a pod never reaches its own node's NIC."""
+    """An address that all its hosts' pods can reach: over macvlan, a pod never reaches its own node's NIC."""
     name, where = controller.runs_on, join_endpoint(controller.address, controller.port)
     own = {one.network.name: one.links[name] for one in chosen if name in one.links and name in controller.serves}
     own = {network: link for network, link in own.items() if _is_of(controller.address, link)}
@@ -215,7 +215,7 @@ def _reached(
 
 
 def _is_of(address: str, link: HostLink) -> bool:
-    """Whether it is the NIC's, and one to which pods of the network have a route by it."""
+    """Whether the address is the NIC's, and pods of the network reach it directly."""
     mine = address in [entry["address"] for entry in link.nic["addresses"]]
     return mine and _in_subnets(address, link)
 
@@ -226,7 +226,7 @@ def _in_subnets(address: str, link: HostLink) -> bool:
 
 
 def _outside(host: PlacedHost, chosen: t.Sequence[NetworkLinks], ipv6_pods: bool) -> str:
-    """The host's address in the cluster, or that of its default route, to which pods come by the pod network."""
+    """The host's address in the cluster, or its default route's, which pods reach through the pod network."""
     for text in (*host.addresses, host.facts["default_address"] if host.facts else ""):
         address = parse_address(text)
         if (
@@ -239,7 +239,7 @@ def _outside(host: PlacedHost, chosen: t.Sequence[NetworkLinks], ipv6_pods: bool
 
 
 def _label_in_use(one: NamedController, address: str, in_use: t.Mapping[str, str], only: bool) -> str:
-    """The label of this controller, also where the only one has moved; empty: there is none that can be kept."""
+    """The label this controller already has, even if the only one has moved; empty: none can be kept."""
     moved = [*in_use.values()] if only and len(in_use) == 1 else []
     known = [
         in_use[endpoint]
@@ -250,7 +250,7 @@ def _label_in_use(one: NamedController, address: str, in_use: t.Mapping[str, str
 
 
 def _label_value(address: str, port: int, only: bool) -> str:
-    """The usual `ipunode=true` for one controller; with several, a value that stays when others come and go."""
+    """The usual `ipunode=true` for one controller; with several, a value that does not depend on the others."""
     if only:
         return "true"
     suffix = "" if port == DEFAULT_PORT else f"-{port}"

@@ -23,7 +23,7 @@ ROUTER_IDS = 255
 
 
 def without_virtual_address(observations: Observations, text: str) -> t.Dict[str, Observation]:
-    """The observations as if no control plane held the address now: the plan stays the same when it moves."""
+    """The observations as if no control plane held the address: the plan must not change when it moves."""
     address = parse_address(text)
     if address is None:
         return dict(observations)
@@ -47,7 +47,7 @@ def without_virtual_address(observations: Observations, text: str) -> t.Dict[str
 def plan_virtual_address(
     settings: Settings, hosts: Hosts, cidrs: ClusterCidrs, findings: Findings
 ) -> t.Optional[VirtualAddress]:
-    """What keepalived is told; None without the variable, or where it can't be used, which is a finding."""
+    """keepalived's settings; None without the variable, or if the address can't be used, which is a finding."""
     text, planes = settings.control_plane_vip, with_role(hosts, "control_plane")
     if not text:
         return None
@@ -102,12 +102,12 @@ def _check_kind(address: Address, findings: Findings) -> None:
 
 
 def _view(host: PlacedHost) -> t.Optional[VipFacts]:
-    """What a control plane sees of the address; None where it was not asked."""
+    """What a control plane sees of the address; None if it was not asked."""
     return host.facts.get("vip") if host.facts else None
 
 
 def _addresses(host: PlacedHost) -> t.Set[t.Optional[Address]]:
-    """All that are known of a host."""
+    """All known addresses of a host."""
     texts = [*host.addresses, host.facts["default_address"] if host.facts else ""]
     texts += [one["address"] for link in (host.rdma["links"] if host.rdma else ()) for one in link["addresses"]]
     return {parse_address(text) for text in texts}
@@ -125,7 +125,7 @@ def _check_hosts(address: Address, hosts: Hosts, findings: Findings) -> None:
 
 
 def _network(host: PlacedHost) -> t.Optional[Network]:
-    """The network of the interface with the host's own address."""
+    """The network of the interface that has the host's own address."""
     own = parse_address(host.address)
     for link in host.rdma["links"] if host.rdma else ():
         for one in link["addresses"]:
@@ -138,7 +138,7 @@ def _check_networks(address: Address, members: t.Sequence[PlacedHost], findings:
     for host in members:
         network = _network(host)
         if not host.address or not host.rdma:
-            continue  # unobserved: a finding already
+            continue  # unobserved, which is already a finding
         if network is None:
             seen = f"no interface of {host.name} has its address {host.address}"
             _report(findings, [host.name], "needs control planes whose own addresses are on an interface.", seen, FREE)
@@ -177,7 +177,7 @@ def _check_keepalived(members: t.Sequence[PlacedHost], findings: Findings) -> No
 
 
 def _check_free(address: Address, hosts: Hosts, members: t.Sequence[PlacedHost], findings: Findings) -> None:
-    """Only who has just been asked counts. A control plane that can't be asked may have it: its MAC is known."""
+    """Only hosts asked in this run count. A control plane that can't be asked may hold it: its MAC is known."""
     asked = {host.name: _view(host) for host in members if not host.observation.get("recalled")}
     views = {name: view for name, view in asked.items() if view}
     if any(view["held"] for view in views.values()):
