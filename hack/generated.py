@@ -1,4 +1,4 @@
-"""Pages that scripts write from the code: written where they are out of date, or with --check only named."""
+"""Pages generated from the code: written if they are out of date, or with --check only reported."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ ROOT = Path(__file__).resolve().parents[1]
 
 
 def write(pages: dict[Path, str]) -> int:
-    """The exit code of a script with these texts of its pages."""
+    """Write pages or check them; returns the exit code of a script with these texts."""
     stale = [page for page, text in pages.items() if not page.exists() or page.read_text() != text]
     if stale and "--check" in sys.argv:
         print(f"error: out of date: {', '.join(str(page.relative_to(ROOT)) for page in stale)}\n  next: make docs")

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Write docs/plan.schema.json from the plan's types. With --check only say whether it is out of date."""
+"""Write docs/plan.schema.json from the plan's types. With --check, only report whether it is out of date."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TARGET = ROOT / "docs/plan.schema.json"
 
 
 def read_comments() -> dict[str, dict[str, str]]:
-    """The comment of each field of each class, those of base classes included."""
+    """The comment of each field of each class, including fields of base classes."""
     comments: dict[str, dict[str, str]] = {}
     for name in ("observation", "plan"):
         source = (ROOT / f"plugins/module_utils/_model/{name}.py").read_text()

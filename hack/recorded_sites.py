@@ -20,7 +20,7 @@ def main() -> None:
     for name, content in recorded.files().items():
         path = ROOT / "inventories/recorded" / name
         data = json.dumps(content, separators=(",", ":")).encode()
-        # The same data may be other bytes with another zlib.
+        # Another zlib may compress the same data to other bytes.
         if not path.exists() or gzip.decompress(path.read_bytes()) != data:
             path.write_bytes(gzip.compress(data, mtime=0))
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Write the tables of docs/releases.md, and record what a release of the collection installs by default.
 
-A version of galaxy.yml that is not in released.json yet gets the defaults of this checkout. With --check only say
+A version in galaxy.yml that is not yet in released.json gets the defaults of this checkout. With --check, only report
 whether the page is out of date.
 """
 
@@ -33,7 +33,7 @@ def defaults(role: str) -> dict[str, object]:
 
 
 def installed() -> dict[str, str]:
-    """What this checkout installs where a site says nothing, by component."""
+    """What this checkout installs, by component, unless a site configures something else."""
     tables, fabric, kubernetes = load("releases"), defaults("fabric"), defaults("kubernetes")
     of_fabric = {
         "Kubernetes": "kubernetes",
@@ -62,7 +62,7 @@ def release_in(url: str) -> str:
 
 
 def moves(record: dict[str, dict[str, str]], now: dict[str, str], version: str) -> str:
-    """The releases of each component by release of the collection; what moved is bold."""
+    """The releases of each component by release of the collection; changes are bold."""
     columns = {**record, **({NEXT: now} if record[version] != now else {})}
     rows = []
     for component in now:

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Write roles/*/README.md and docs/variables.md from meta/argument_specs.yml.
 
-With --check only say which are out of date.
+With --check, only report which are out of date.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from generated import ROOT
 
 Specs = dict[str, Any]  # the entry points of a role
 
-WIDEST = 70  # a longer default is not shown in the table of all variables
-# What playbooks read and no role has: default, playbook, what.
+WIDEST = 70  # longer defaults are not shown in the table of all variables
+# Variables that playbooks read and no role has: default, playbook, description.
 OF_PLAYBOOKS = {
     "fabric_backup": ("", "restore", "The directory of the backup to restore."),
     "fabric_bundle_plan": ("plan.json", "bundle", "The plan whose releases are fetched."),
@@ -57,7 +57,7 @@ table of them with type, default and keys of dictionaries. `ansible-doc -t role 
 
 
 def plain(text: str) -> str:
-    """Ansible's markup as Markdown's."""
+    """Convert Ansible's markup to Markdown."""
     text = re.sub(r"\b(?:O|V|C|M|P|E|RV)\(([^()#]*(?:\([^()]*\)[^()#]*)*)(?:#\w+)?\)", r"`\1`", text)
     return re.sub(r"\b[BI]\(([^()]*)\)", r"*\1*", text).strip()
 

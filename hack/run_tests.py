@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Run test suites, two at a time unless told otherwise, and end with a line `N passed, N failed, N skipped`.
 
-Names are suites or groups of them (`--list`). Suites that need a cluster run one after another, on testbeds of their
-own: a control plane without a core to itself misses its deadlines. Only the long ones that wait more than they compute
-run beside each other, and beside any of them, suites without deadlines use the processor time that is left over. Full
-logs and JUnit reports are kept in .cache/logs; a failing suite shows the end of its log.
+Names are suites or groups of them (`--list`). Suites that need a cluster run one after another, on their own testbeds:
+a control plane that does not have a core to itself misses its deadlines. Only the long suites that mostly wait run in
+parallel, and next to all of these, suites without deadlines use the remaining processor time. Full logs and JUnit
+reports are kept in .cache/logs; for a failing suite, the end of its log is shown.
 """
 
 from __future__ import annotations
@@ -26,23 +26,23 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 LOGS = ROOT / ".cache/logs"
-SKIPPED = 77  # exit code of a suite that cannot run here, and has said why
+SKIPPED = 77  # exit code of a suite that can't run here, and has printed why
 TAIL = 200 if os.environ.get("CI") else 60
-PULSE = 60  # seconds between two lines about a suite that is still running
+PULSE = 60  # seconds between progress lines of a running suite
 
 
 @dataclasses.dataclass(frozen=True)
 class Suite:
-    """A command whose exit code is its result; {junit} in it is the report that it writes, if it writes one."""
+    """A command whose exit code is its result; {junit} in it stands for its report, if it writes one."""
 
     name: str
     command: str
     group: str
-    cluster: str = ""  # TESTBED_ID, for a suite that has a cluster
-    after: str = ""  # a suite that must have passed
+    cluster: str = ""  # TESTBED_ID of a suite with a cluster
+    after: str = ""  # a suite that must have passed before
     minutes: int = 20
-    patient: bool = False  # has a cluster, and may run beside another one that is patient
-    spare: bool = False  # has no deadlines: beside a cluster it runs when no one else wants the processor
+    patient: bool = False  # has a cluster, and may run in parallel with other patient ones
+    spare: bool = False  # has no deadlines: beside a cluster, it gets only processor time that nobody else wants
 
 
 def spare(name: str, command: str, group: str, minutes: int = 75) -> Suite:
@@ -50,19 +50,19 @@ def spare(name: str, command: str, group: str, minutes: int = 75) -> Suite:
 
 
 PLAYS = [Path("tests/unit/playbooks"), Path("tests/unit/roles")]  # they run ansible-playbook, which takes seconds each
-# What `make test` does with a finished cluster, beside molecule; the rest of `quick` is for `make test-all`.
+# What `make test` does with a finished cluster, besides molecule; the rest of `quick` is for `make test-all`.
 QUICK = [f"tests/e2e/quick/test_{name}.py" for name in ("drift", "finished", "support")]
-# So that the long suites, which run side by side, end together.
+# Moved so that the long suites, which run in parallel, end together.
 MOVED = [f"tests/e2e/lifecycle/test_{name}.py" for name in ("cluster_reset", "kubernetes_upgrade")]
 SUITES = [
     *(spare(f"unit-{path.name}", f"hack/pytest.sh 3.11 {{junit}} {path}", "unit") for path in PLAYS),
     Suite("testbed", "testbed/testbed build && testbed/testbed sriov-operator", "cluster", minutes=60),
     Suite("calico", "testbed/testbed build --calico", "cluster", minutes=60),
-    # What the long suites would build on their way: a compiler beside them makes them miss their deadlines.
+    # What the long suites would otherwise build: a compiler running in parallel makes them miss their deadlines.
     Suite("testbed-long", "testbed/testbed build --previous-kubernetes && testbed/testbed docker", "long", minutes=60),
     Suite("integration", "hack/pytest.sh 3.11 {junit} tests/integration", "cluster", "2", "testbed", 30),
     Suite("molecule-default", "KEEP=1 hack/molecule.sh default", "cluster", "1", "calico", 30),
-    # On the cluster that molecule has left behind.
+    # On the cluster that molecule left behind.
     Suite("e2e", f"hack/pytest.sh 3.11 {{junit}} {' '.join(QUICK)}", "cluster", "1", "molecule-default", 40),
     Suite("molecule-roles", "hack/molecule.sh preflight memlock chrony", "cluster", "1", "testbed"),
     Suite(
@@ -116,7 +116,7 @@ SUITES = [
         "unit",
     ),
     spare("ansible-lint", "ansible-lint --nocolor", "lint"),
-    # Not in `make test`: what differs between these versions is mostly what imports, and `matrix` imports it.
+    # Not in `make test`: these versions mostly differ in what can be imported, and `matrix` imports everything.
     Suite(
         "sanity-pythons",
         "hack/ansible-test.sh sanity --venv --color no --junit --test compile --test import",
@@ -131,7 +131,7 @@ SUITES = [
         minutes=10,
     ),
     spare("mypy", "mypy --package ansible_collections.ipu.fabric.plugins && mypy hack testbed molecule", "lint"),
-    # The long suites run seldom: what no longer imports is seen here.
+    # The long suites run seldom: this shows what can no longer be imported.
     spare("collect", "hack/pytest.sh 3.11 {junit} --collect-only --quiet tests/e2e tests/integration", "lint"),
     spare("ruff", "ruff check --output-format concise . && ruff format --check .", "lint"),
     spare("yamllint", "yamllint .", "lint"),
@@ -180,7 +180,7 @@ def say(text: str) -> None:
 
 
 def chosen(names: list[str]) -> list[Suite]:
-    """The suites of these names; a suite named by hand brings what it must come after."""
+    """The suites with these names; a suite given by name brings the one that it must follow."""
     groups = {name: {name} for suite in SUITES for name in [suite.group]} | GROUPS
     wanted: set[str] = set()
     for name in names:
@@ -192,7 +192,7 @@ def chosen(names: list[str]) -> list[Suite]:
 
 
 def count(reports: list[Path], code: int) -> Count:
-    """What the JUnit reports say. A suite without any counts as one test, and so does a failure that none names."""
+    """The result in JUnit reports. A suite without any counts as one test, as does a failure that none of them has."""
     total = Count()
     for report in reports:
         for case in ET.parse(report).iter("testcase"):
@@ -212,13 +212,13 @@ def count(reports: list[Path], code: int) -> Count:
 
 
 def reason(log: Path) -> str:
-    """The last line of a log that says something, without colours."""
+    """The last non-empty line of a log, without colours."""
     lines = [line.strip() for line in log.read_text(errors="replace").splitlines()]
     return re.sub(r"\x1b\[[0-9;]*m", "", next((line for line in reversed(lines) if line), ""))[:100]
 
 
 class Run:
-    """One suite on its way: the process, its log and its reports."""
+    """A running suite: the process, its log and its reports."""
 
     def __init__(self, suite: Suite, spare_group: Path | None = None) -> None:
         self.suite, self.started, self.code = suite, time.monotonic(), 0
@@ -251,7 +251,7 @@ class Run:
         return time.monotonic() - self.started
 
     def stop(self) -> None:
-        """End the suite with everything that it started."""
+        """End the suite and everything that it started."""
         for number in (signal.SIGTERM, signal.SIGKILL):
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self.process.pid, number)
@@ -259,7 +259,7 @@ class Run:
                 self.process.wait(timeout=15)
 
     def finish(self) -> Count:
-        """Wait, with a line now and then, and say how it ended."""
+        """Wait, with a progress line now and then, and report the result."""
         pulse = PULSE
         while True:
             try:
@@ -290,11 +290,11 @@ class Run:
 
 @contextlib.contextmanager
 def spare_processor_time() -> Iterator[Path | None]:
-    """A control group whose processes run when no other wants the processor; None where it can't be made.
+    """A control group whose processes run only if no others want the processor; None if it can't be created.
 
     A nice value would not do: the kernel weighs sessions and containers against each other, not their processes.
     """
-    hierarchies = [Path("/sys/fs/cgroup/cpu"), Path("/sys/fs/cgroup")]  # of version 1, which may be there beside 2
+    hierarchies = [Path("/sys/fs/cgroup/cpu"), Path("/sys/fs/cgroup")]  # of version 1 first, which may exist beside 2
     parent = next((path for path in hierarchies if (path / "cgroup.procs").exists()), None)
     group = parent / "ipu-fabric-spare" if parent else None
     if group:
@@ -305,14 +305,14 @@ def spare_processor_time() -> Iterator[Path | None]:
             group = None
     yield group
     if group:
-        with contextlib.suppress(OSError):  # another run uses it
+        with contextlib.suppress(OSError):  # another run is using it
             group.rmdir()
 
 
 class Queue:
-    """Which suite is next: what needs no cluster first, two at a time; then suites with a cluster, each by itself.
+    """Decides which suite is next: first those without a cluster, two at a time, then those with a cluster, one by one.
 
-    With a group for spare processor time, suites without deadlines run beside all others.
+    With a group for spare processor time, suites without deadlines run in parallel with all others.
     """
 
     def __init__(self, suites: list[Suite], spare_group: Path | None = None) -> None:
@@ -368,10 +368,10 @@ class Queue:
 
 @contextlib.contextmanager
 def ended_with_us(queue: Queue) -> Iterator[None]:
-    """When this process is ended, so are the suites."""
+    """End the suites when this process is ended."""
 
     def end(_number: int, _frame: object) -> None:
-        queue.waiting.clear()  # else the end of one suite would start the next
+        queue.waiting.clear()  # otherwise the end of one suite would start the next one
         for run in list(queue.running.values()):
             run.stop()
         os._exit(130)
@@ -394,7 +394,7 @@ def main() -> int:
             print(f"{name:15} {' + '.join(sorted(groups))}")
         return 0
     LOGS.mkdir(parents=True, exist_ok=True)
-    # Now, because two suites that install packages side by side would meet at apt's lock.
+    # Done here, since two suites that install packages in parallel would wait for apt's lock.
     if not shutil.which("shellcheck"):
         subprocess.run([ROOT / "hack/packages.sh", "shellcheck"], check=True)
     started, suites = time.monotonic(), chosen(arguments.names)

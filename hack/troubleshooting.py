@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Write the tables of docs/troubleshooting.md: every finding of the plan and every check of the proof.
 
-What should be comes from the collection's own tables, what is seen in the field from tests/faults.md. With --check it
-only says whether the page is out of date.
+The expected state comes from the collection's own tables, what is seen in the field from tests/faults.md. With --check,
+only report whether the page is out of date.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from generated import ROOT
 
 UTILS = "ansible_collections.ipu.fabric.plugins.module_utils"
 PAGE = ROOT / "docs/troubleshooting.md"
-# What to do about a finding of the plan, in general. The plan itself gives it for the hosts and values it has seen.
+# General next steps for findings of the plan. The plan itself gives them for the hosts and values that it has seen.
 STEPS = {
     "allow": "Correct or remove the name in `fabric_allow`.",
     "architecture": "Use x86-64 hosts.",
@@ -162,7 +162,7 @@ STEPS = {
 
 
 def faults() -> dict[str, list[str]]:
-    """The faults of tests/faults.md by the name of each check of the proof that reports them."""
+    """The faults in tests/faults.md, by the name of each check of the proof that reports them."""
     found: dict[str, list[str]] = {}
     for line in (ROOT / "tests/faults.md").read_text().splitlines():
         cells = line.strip("| ").split(" | ")
@@ -185,7 +185,7 @@ def plan_table() -> str:
 
 def proof_table() -> str:
     catalog = importlib.import_module(f"{UTILS}._verify.catalog")
-    seen = faults()  # a single one only repeats the title
+    seen = faults()  # a single one would only repeat the title
     rows = [
         [f"`{name}`", kind.title + (f". Causes: {'; '.join(causes)}" if len(causes) > 1 else ""), kind.next_step]
         for area in catalog.AREAS

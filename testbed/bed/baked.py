@@ -1,4 +1,4 @@
-"""The disk with what a worker pulls and downloads: images, put there by containerd itself, and packages."""
+"""The disk with what a worker pulls and downloads: images, stored by containerd itself, and packages."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ capabilities = ["pull", "resolve"]
 
 @contextmanager
 def _containerd(program: Path, root: Path, scratch: Path) -> Iterator[list[str]]:
-    """Words that a `ctr` command begins with, for as long as containerd runs."""
+    """The start of a `ctr` command, valid while containerd runs."""
     config = scratch / "config.toml"
     config.write_text(CONFIG.format(root=root, scratch=scratch))
     with (scratch / "log").open("w") as log:
-        # What it mounts goes with it, however it ends.
+        # Its mounts disappear with it, however it ends.
         alone = ["unshare", "--mount", "setpriv", "--pdeathsig", "KILL"]
         words = [*alone, program / "containerd", "--config", config]
         process = subprocess.Popen([str(word) for word in words], stdout=log, stderr=log)
@@ -53,7 +53,7 @@ def _containerd(program: Path, root: Path, scratch: Path) -> Iterator[list[str]]
 
 
 def image_store(programs: Path, registry: Path, references: list[str], target: Path) -> None:
-    """Fill target as if these images had been pulled by a node, from the mirror's registry."""
+    """Fill target as if a node had pulled these images from the mirror's registry."""
     with tempfile.TemporaryDirectory(prefix="containerd-") as directory:
         scratch = Path(directory)
         (scratch / "hosts/_default").mkdir(parents=True)
@@ -69,7 +69,7 @@ def image_store(programs: Path, registry: Path, references: list[str], target: P
 
 
 def _debs(www: Path, target: Path) -> None:
-    """The mirror's packages of nodes, under the names that apt looks for in its cache."""
+    """The mirror's packages for nodes, under the names that apt looks for in its cache."""
     (target / "partial").mkdir(parents=True)
     for package in (file for name in ("kubernetes", "containerd") for file in (www / "apt" / name).rglob("*.deb")):
         name, version = output("dpkg-deb", "--show", "--showformat=${Package} ${Version}", package).split()
@@ -86,7 +86,7 @@ def stored_name(parts: Parts) -> str:
 
 
 def built(parts: Parts) -> Path:
-    """Its directory in the store, with baked.img."""
+    """The disk's directory in the store, with baked.img."""
 
     def make(target: Path) -> None:
         tree = target / "tree"

@@ -1,4 +1,4 @@
-"""Everything that a testbed is made of, built when its inputs changed."""
+"""Everything that a testbed consists of, built when its inputs have changed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pathlib import Path
 from . import images, packages, programs, trees
 from .common import ProblemError, digest, lock, run, say, step, stored
 
-# What each command comes from on Debian; only the missing ones are installed.
+# The Debian package of each command; only missing ones are installed.
 NEEDED = {
     "podman": "podman", "runc": "runc", "netavark": "netavark", "debootstrap": "debootstrap", "dpkg-deb": "dpkg",
     "apt-ftparchive": "apt-utils", "gpg": "gnupg", "gpgconf": "gnupg", "gcc": "gcc libc6-dev", "ssh": "openssh-client",
@@ -24,7 +24,7 @@ COMMANDS = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/usr/li
 
 @dataclass(frozen=True)
 class Wanted:
-    """What the mirror has beyond what every testbed needs. It takes minutes to build, so it is built when asked for."""
+    """What the mirror offers beyond what every testbed needs. It takes minutes to build, so it is built on demand."""
 
     previous_release: bool = False  # of Kubernetes, for upgrades
     calico: bool = False
@@ -46,7 +46,7 @@ class Parts:
 
 
 def need(commands: dict[str, str]) -> None:
-    """Install the packages of the commands that this machine lacks."""
+    """Install the packages of commands that this machine lacks."""
     missing = [package for command, package in commands.items() if not shutil.which(command, path=COMMANDS)]
     if missing:
         names = " ".join(sorted(set(missing)))
@@ -57,7 +57,7 @@ def need(commands: dict[str, str]) -> None:
 
 
 def requirements() -> None:
-    """Have what the build needs."""
+    """Install what the build needs."""
     if not shutil.which("go"):
         raise ProblemError("no `go` in PATH: the testbed's programs are built from Go modules; install Go 1.26")
     need(NEEDED)
@@ -87,14 +87,14 @@ def _www(
 
 
 def build(wanted: Wanted = Wanted()) -> Parts:
-    """Build what is missing. Safe to run side by side and to kill."""
+    """Build what is missing. May run in parallel, and be killed."""
     requirements()
     long = [programs.CALICO_GROUP] * wanted.calico + [programs.PREVIOUS] * wanted.previous_release
     names = [programs.CLUSTER, *long, *programs.SHORT]
     with ThreadPoolExecutor(3) as pool:
-        # They wait for the network mostly, so they fit beside the compiler.
+        # They mostly wait for the network, so they can run in parallel with the compiler.
         debian_trees = pool.submit(_trees, wanted)
-        # Two groups at a time: the linker uses one core only.
+        # Two groups at a time: the linker uses only one core.
         groups = dict(zip(names, pool.map(programs.group, names), strict=True))
         standins, calico_files = programs.standins(), programs.calico_files()
         scripts = programs.whereabouts_files()
@@ -140,7 +140,7 @@ def build(wanted: Wanted = Wanted()) -> Parts:
 
 
 def _trees(wanted: Wanted) -> dict[str, Path]:
-    """What comes from Debian."""
+    """Build the parts that come from Debian."""
     debian = trees.trees()
     made = {
         "debian": debian,

@@ -81,7 +81,7 @@ def _sriov_operator(_: argparse.Namespace) -> None:
 
 def _start(arguments: argparse.Namespace) -> None:
     testbed = hosts.testbed()
-    with lock("store", shared=True):  # until the testbed has written down what it uses
+    with lock("store", shared=True):  # until the testbed has recorded what it uses
         if arguments.command == "kubernetes":
             testbed.want("kubernetes-previous", arguments.count > 1)
         if arguments.command == "calico":

@@ -24,7 +24,7 @@ STORE = CACHE / "store"
 
 
 class ProblemError(Exception):
-    """Something a person has to look at: the message says what, and what to do next."""
+    """A problem for a person to solve: the message says what is wrong and what to do next."""
 
 
 def say(text: str) -> None:
@@ -33,7 +33,7 @@ def say(text: str) -> None:
 
 @contextmanager
 def step(text: str) -> Iterator[None]:
-    """Say what begins now and, when it is done, how long it took."""
+    """Print what begins now and, when it is done, how long it took."""
     say(f"{text} ...")
     start = time.monotonic()
     with progress.work(text):
@@ -42,7 +42,7 @@ def step(text: str) -> Iterator[None]:
 
 
 def run(*command: object, check: bool = True, **options: Any) -> subprocess.CompletedProcess[str]:
-    """Run a command quietly; a failure shows the command and the end of what it said."""
+    """Run a command quietly; on failure, show the command and the end of its output."""
     words = [str(word) for word in command]
     options.setdefault("stdout", subprocess.PIPE)
     options.setdefault("stderr", subprocess.STDOUT if options["stdout"] is subprocess.PIPE else None)
@@ -54,13 +54,13 @@ def run(*command: object, check: bool = True, **options: Any) -> subprocess.Comp
 
 
 def output(*command: object, **options: Any) -> str:
-    """What a command prints, without its complaints."""
+    """The standard output of a command."""
     return run(*command, stderr=subprocess.DEVNULL, **options).stdout.strip()
 
 
 @contextmanager
 def lock(name: str, shared: bool = False) -> Iterator[None]:
-    """One process alone, or many that share. The lock goes with the process, however that ends."""
+    """Hold a lock, exclusively or shared. It is released with the process, however that ends."""
     places = CACHE / "locks"
     places.mkdir(parents=True, exist_ok=True)
     kind = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
@@ -74,7 +74,7 @@ def lock(name: str, shared: bool = False) -> Iterator[None]:
 
 
 def digest(*parts: object) -> str:
-    """A short name for these inputs. A path counts with its content, a directory with everything below it."""
+    """A short name for these inputs. For a path, its content counts; for a directory, everything below it."""
     total = hashlib.sha256()
     for part in parts:
         if not isinstance(part, Path):
@@ -88,13 +88,13 @@ def digest(*parts: object) -> str:
 
 
 def is_stored(name: str, key: str) -> bool:
-    """Whether `stored` has it already."""
+    """Whether `stored` has built it already."""
     return (STORE / f"{name}-{key}").exists()
 
 
 def stored(name: str, key: str, make: Callable[[Path], None]) -> Path:
-    """The directory STORE/name-key. `make` fills a temporary one, which then gets its name in one step: what is
-    in the store is whole, and what a killed build left is swept by the next."""
+    """The directory STORE/name-key. `make` fills a temporary directory, which is then renamed: so everything in the
+    store is complete, and the next build removes what a killed one left."""
     place = STORE / f"{name}-{key}"
     if place.exists():
         return place

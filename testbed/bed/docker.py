@@ -1,4 +1,4 @@
-"""Packages of Docker Engine, which no mirror has: they are for a host where somebody else has installed them."""
+"""Packages of Docker Engine, which no mirror has: they are for a host on which somebody else has installed Docker."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ fi
 
 
 def fill(target: Path, built: Path) -> None:
-    """Both packages, with the names and files of the real ones."""
+    """Build both packages, with the names and files of the real ones."""
     release = f"5:{programs.DOCKER_VERSION}-1~debian.12~bookworm"
     units = "usr/lib/systemd/system"
     engine: dict[str, Path | str] = {f"usr/bin/{name}": built / name for name in ("dockerd", "docker-proxy")}
@@ -75,7 +75,7 @@ def fill(target: Path, built: Path) -> None:
 
 
 def directory() -> Path:
-    """Where they are. Their programs take minutes to build, so they are built on demand."""
+    """The directory of the packages. Their programs take minutes to build, so they are built on demand."""
     need({"dpkg-deb": "dpkg"})
     built = programs.group(programs.DOCKER)
     return stored("docker-packages", digest(Path(__file__), built.name), lambda target: fill(target, built))

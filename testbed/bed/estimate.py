@@ -1,4 +1,4 @@
-"""How long `make demo` takes, before it begins."""
+"""Estimates how long `make demo` takes, before it starts."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from . import programs
 from .common import STORE, ProblemError
 
 DEMO = 3  # minutes, with everything built
-DEBIAN = 1  # minutes for what comes from Debian, beside the compiler
+DEBIAN = 1  # minutes for the parts from Debian, in parallel with the compiler
 COMPILE = {programs.CLUSTER: 12}  # minutes of one core
 COMPILE_OTHER = 1
 
 
 def here() -> str:
-    """For this machine and what it has built."""
+    """The estimate for this machine and what it has built."""
     if not shutil.which("go"):
         raise ProblemError("no `go` in PATH: the testbed's programs are built from Go modules; install Go 1.26")
     missing = [name for name in (programs.CLUSTER, *programs.SHORT) if not programs.is_built(name)]
@@ -24,7 +24,7 @@ def here() -> str:
 
 
 def estimate(missing: Sequence[str], cores: int, store: str) -> str:
-    """For these groups of programs that have to be compiled."""
+    """The estimate if these groups of programs must be compiled."""
     if not missing:
         return f"about {DEMO} minutes: all programs are compiled, in {store}"
     compiling = sum(COMPILE.get(name, COMPILE_OTHER) for name in missing) / cores

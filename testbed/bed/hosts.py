@@ -16,7 +16,7 @@ from typing import Any
 from .build import Parts, Wanted, image_name
 from .common import CACHE, ProblemError, lock, output, run, say, step
 
-HOSTS = {"cp1": 11, "w1": 12}  # name: last part of its addresses
+HOSTS = {"cp1": 11, "w1": 12}  # name: last part of the host's addresses
 MORE_CONTROL_PLANES = {"cp2": 13, "cp3": 14}
 WORKERS = {"roce1": 15, "roce2": 16}  # virtual machines, see workers.py
 MIRROR, REGISTRY, BALANCER, VIRTUAL = 2, 3, 4, 5
@@ -24,11 +24,11 @@ GATEWAY, VIPU = 1, 20
 VIPU_MODES = ("json", "text", "ipv6", "hostname", "localhost", "garbage", "hanging", "unreachable", "missing")
 DEFAULT_FABRIC = "10.5.0.0/24"
 RAILS = 8  # fabric networks that a host can have; the first one is the fabric with V-IPU on it
-VOLUMES = ("/var/lib/containerd", "/var/lib/kubelet", "/var/lib/etcd")  # overlayfs can't lie on an overlay
-# Podman lays systemd's hierarchy of the whole machine over the host's own: with it, the systemd and the kubelet of each
-# host find the processes of all the others in their slices, and try for ever to end them.
+VOLUMES = ("/var/lib/containerd", "/var/lib/kubelet", "/var/lib/etcd")  # overlayfs does not work on an overlay
+# Podman mounts the whole machine's systemd hierarchy over the host's own: with that, systemd and the kubelet of each
+# host find the processes of all others in their slices, and try forever to end them.
 INIT = "umount /sys/fs/cgroup/systemd/release_agent /sys/fs/cgroup/systemd; exec /sbin/init"
-# A control plane is in while its API server says that it is ready.
+# A control plane is in service while its API server reports that it is ready.
 BALANCER_CONFIG = """
 defaults
   mode tcp
@@ -41,7 +41,7 @@ listen api
   default-server inter 1s fall 2 rise 1 on-marked-down shutdown-sessions check check-ssl verify none
 """
 DEBIAN_SOURCE = "deb [signed-by=/etc/apt/keyrings/debian-mirror.asc] http://{}/apt/debian/ /\n"
-LIMITS = ("--ulimit", "nofile=20000:20000", "--ulimit", "nproc=20000:20000")  # more than that this machine may forbid
+LIMITS = ("--ulimit", "nofile=20000:20000", "--ulimit", "nproc=20000:20000")  # this machine may forbid more
 
 
 def podman(*words: object, **options: Any) -> subprocess.CompletedProcess[str]:
@@ -50,7 +50,7 @@ def podman(*words: object, **options: Any) -> subprocess.CompletedProcess[str]:
 
 @dataclass(frozen=True)
 class Testbed:
-    """Names and addresses of one of ten testbeds on this machine, and what can be done with it."""
+    """Names, addresses and actions of one of ten testbeds on this machine."""
 
     number: int
 
@@ -67,22 +67,22 @@ class Testbed:
         return self.state / "id_ed25519"
 
     def management(self, number: int) -> str:
-        # None of these is in a range that podman takes networks from: 10.88.0.0/16 is its default, 10.89.0.0/16 next.
+        # Outside the ranges that podman uses for networks: 10.88.0.0/16 is its default, 10.89.0.0/16 the next one.
         return f"10.{70 + self.number}.0.{number}"
 
     @property
     def fabric(self) -> ipaddress.IPv4Network | ipaddress.IPv6Network:
-        """The second network. It has no route out and no addresses of podman's, so every testbed can use the same."""
+        """The second network. It has no route out and no addresses from podman, so all testbeds can use the same."""
         kept = self.state / "fabric"
         return ipaddress.ip_network(kept.read_text().strip() if kept.exists() else DEFAULT_FABRIC)
 
     def on_fabric(self, number: int) -> str:
-        """An address by its number: 20 is 10.5.0.20, and fd00:5::20 too."""
+        """An address by its number: for 20, it is 10.5.0.20 or fd00:5::20."""
         return str(self.fabric[int(str(number), 16) if self.fabric.version == 6 else number])
 
     @property
     def hosts(self) -> dict[str, int]:
-        """Name and last part of the addresses of each host."""
+        """Each host's name, and the last part of its addresses."""
         return HOSTS | (MORE_CONTROL_PLANES if (self.state / "control-planes").exists() else {})
 
     @property
@@ -91,24 +91,24 @@ class Testbed:
 
     @property
     def workers(self) -> list[str]:
-        """Virtual machines with RDMA, as many as `testbed workers` asked for."""
+        """Virtual machines with RDMA, as many as requested by `testbed workers`."""
         kept = self.state / "worker-count"
         return list(WORKERS)[: int(kept.read_text())] if kept.exists() else []
 
     @property
     def virtual_address(self) -> str:
-        """That the control planes keep themselves, when there is no load balancer."""
+        """The address that the control planes share if there is no load balancer."""
         kept = self.state / "control-planes"
         return self.management(VIRTUAL) if kept.exists() and "virtual" in kept.read_text() else ""
 
     @property
     def endpoint(self) -> str:
-        """Of the API: the load balancer, when there is one."""
+        """The API's endpoint: the load balancer, if there is one; otherwise empty."""
         return f"{self.management(BALANCER)}:6443" if len(self.control_planes) > 1 and not self.virtual_address else ""
 
     @property
     def wanted(self) -> Wanted:
-        """What the mirror has besides what every testbed needs."""
+        """What the mirror offers beyond what every testbed needs."""
         previous, calico = ((self.state / name).exists() for name in ("kubernetes-previous", "calico"))
         return Wanted(previous, calico)
 
@@ -119,20 +119,20 @@ class Testbed:
 
     @staticmethod
     def on_rail(rail: int, number: int) -> str:
-        """An address on one of the further rails: 10.6.0.11/24 is cp1's on the second."""
+        """An address on one of the additional rails: 10.6.0.11/24 is cp1's on the second one."""
         return f"10.{4 + rail}.0.{number}/24"
 
     def mac(self, network: int, number: int) -> str:
-        """The same after a reset of the host, so that neighbours' ARP entries stay right. Network 0 is management."""
+        """A MAC that stays the same when a host is reset, so that ARP entries stay valid. Network 0 is management."""
         return f"02:1f:ab:{self.number:02x}:{network:02x}:{number:02x}"
 
     def container(self, role: str) -> str:
         return f"{self.name}-{role}"
 
-    # -- observing
+    # -- state
 
     def _containers(self) -> dict[str, dict[str, Any]]:
-        """What podman says of this testbed's containers, by role."""
+        """podman's data about this testbed's containers, by role."""
         ours = f"label=ipu-fabric={self.number}"
         listed = json.loads(output("podman", "ps", "--all", "--format", "json", "--filter", ours) or "[]")
         return {entry["Names"][0].removeprefix(f"{self.name}-"): with_true_state(entry) for entry in listed}
@@ -166,7 +166,7 @@ class Testbed:
                 podman("network", "create", "--disable-dns", *options, name)
 
     def _side_container(self, role: str, parts: Parts, key: str, options: list[str], command: list[str]) -> None:
-        """A container beside the hosts, replaced when it is not the one that these parts ask for."""
+        """A container beside the hosts, replaced if it does not match these parts."""
         image = image_name(parts, "tools")
         found = self._containers().get(role)
         if found and found["State"] == "running" and found["Labels"].get("ipu-fabric-parts") == key:
@@ -191,7 +191,7 @@ class Testbed:
         self._address_fabric_container()
 
     def _balancer(self, parts: Parts) -> None:
-        """In front of several control planes, as a site has one."""
+        """The load balancer in front of several control planes, as a site has one."""
         if not self.endpoint:
             return
         servers = [f"  server {host} {self.management(self.hosts[host])}:6443" for host in self.control_planes]
@@ -216,7 +216,7 @@ class Testbed:
         podman("exec", self.container(role), "sh", "-ec", "\n".join(lines))
 
     def _host_files(self, host: str, parts: Parts) -> Path:
-        """What a host has before it starts: the operator's ssh key, the fabric address, the `vipu` stand-in."""
+        """The files of a host before it starts: the operator's ssh key, the fabric address, the `vipu` stand-in."""
         tree = self.state / "hosts" / host
         shutil.rmtree(tree, ignore_errors=True)
         files = {
@@ -224,7 +224,7 @@ class Testbed:
             "etc/vipu-standin/mode": "json\n",
             "etc/vipu-standin/address": f"{self.on_fabric(VIPU)}\n",
             "root/.ssh/authorized_keys": self.key.with_suffix(".pub").read_text(),
-            # The distribution's own packages, as far as roles install any.
+            # The distribution's own packages, if roles install any.
             "etc/apt/keyrings/debian-mirror.asc": (parts.www / "apt/debian/Release.key").read_text(),
             "etc/apt/sources.list.d/debian.list": DEBIAN_SOURCE.format(self.management(MIRROR)),
         }
@@ -258,7 +258,7 @@ class Testbed:
         self._connect_rails(host)
 
     def _connect_rails(self, host: str) -> None:
-        """The second rail is eth2, and so on."""
+        """Connect the additional rails: the second rail is eth2, and so on."""
         present = output("podman", "inspect", "--format", "{{json .NetworkSettings.Networks}}", self.container(host))
         for rail in range(2, RAILS + 1):
             network = f"{self.name}-rail{rail}"
@@ -276,7 +276,7 @@ class Testbed:
             )
 
     def _wait_for(self, host: str) -> None:
-        """Until systemd has finished starting and ssh answers."""
+        """Wait until systemd has finished starting and ssh answers."""
         deadline = time.monotonic() + 180
         state = ""
         while time.monotonic() < deadline:
@@ -289,7 +289,7 @@ class Testbed:
     # -- commands
 
     def up(self, parts: Parts) -> None:
-        """Start whatever does not run."""
+        """Start everything that is not running."""
         with lock(f"testbed-{self.number}"), step(f"start {self.name}"):
             _raise_inotify_limits()
             self.state.mkdir(parents=True, exist_ok=True)
@@ -306,13 +306,13 @@ class Testbed:
                 self._wait_for(host)
 
     def reset(self, parts: Parts, *hosts: str) -> None:
-        """Fresh hosts, all of them if none is named; the mirror stays."""
+        """Replace hosts by fresh ones, all of them if none is named; the mirror stays."""
         with lock(f"testbed-{self.number}"):
             self._remove(*(hosts or self.hosts))
         self.up(parts)
 
     def down(self) -> None:
-        """Remove everything of this testbed; what is built stays."""
+        """Remove everything of this testbed; built parts stay in the store."""
         with lock(f"testbed-{self.number}"):
             self._remove(*self._containers())
             for network in output("podman", "network", "ls", "--format", "{{.Name}}").split():
@@ -325,7 +325,7 @@ class Testbed:
             remove(*(self.container(role) for role in roles))
 
     def set_fabric(self, text: str) -> None:
-        """Give the second network another subnet: hosts, gateway and V-IPU."""
+        """Give the second network another subnet, for hosts, gateway and V-IPU."""
         try:
             network = ipaddress.ip_network(text)
         except ValueError as error:
@@ -339,21 +339,21 @@ class Testbed:
                 host,
                 f"echo {self.on_fabric(number)}/{network.prefixlen} > /etc/testbed/fabric",
                 f"echo {self.on_fabric(VIPU)} > /etc/vipu-standin/address",
-                # /etc/hosts is a mount: it can be written to, not replaced.
+                # /etc/hosts is a mount: it can be written, but not replaced.
                 "names=$(grep -v vipu-server /etc/hosts)",
                 f"printf '%s\\n' \"$names\" '{self.on_fabric(VIPU)} vipu-server' > /etc/hosts",
                 "systemctl restart fabric-nic.service",
             )
 
     def set_rails(self, count: int) -> None:
-        """Give the hosts so many fabric NICs, each on a network of its own."""
+        """Set the number of fabric NICs per host, each on its own network."""
         (self.state / "rails").write_text(f"{count}\n")
         self._networks()
         for host in self.hosts:
             self._connect_rails(host)
 
     def set_control_planes(self, count: int, virtual: bool = False) -> None:
-        """One, or three behind a load balancer or with a virtual address; the next start makes what is missing."""
+        """Use one, or three behind a load balancer or with a virtual address; the next start creates what is needed."""
         with lock(f"testbed-{self.number}"):
             self._remove("balancer", *MORE_CONTROL_PLANES)
             self.state.mkdir(parents=True, exist_ok=True)
@@ -362,7 +362,7 @@ class Testbed:
             kept.write_text(more) if count > 1 else kept.unlink(missing_ok=True)
 
     def want(self, part: str, there: bool) -> None:
-        """Have `kubernetes-previous` or `calico` in the mirror, or not."""
+        """Include `kubernetes-previous` or `calico` in the mirror, or not."""
         with lock(f"testbed-{self.number}"):
             self.state.mkdir(parents=True, exist_ok=True)
             kept = self.state / part
@@ -373,7 +373,7 @@ class Testbed:
         (self.state / "worker-count").write_text(f"{count}\n")
 
     def set_vipu(self, mode: str) -> None:
-        """Choose how the `vipu` command answers; `missing` takes the command away."""
+        """Select how the `vipu` command answers; `missing` removes the command."""
         command, aside = "/usr/local/bin/vipu", "/etc/vipu-standin/vipu"
         move = f"mv {command} {aside}" if mode == "missing" else f"mv {aside} {command}"
         source = command if mode == "missing" else aside
@@ -381,19 +381,19 @@ class Testbed:
             self._shell(host, f"echo {mode} > /etc/vipu-standin/mode", f"if [ -e {source} ]; then {move}; fi")
 
     def execute(self, host: str, command: list[str]) -> int:
-        """Run a command on a host, with this terminal."""
+        """Run a command on a host in this terminal."""
         return podman("exec", "--interactive", self.container(host), *command, check=False, stdout=None).returncode
 
 
 def remove(*containers: str) -> None:
-    """Twice where needed: podman sees a container that was killed behind its back only when it fails to stop it."""
+    """Remove containers, in two attempts: podman notices that one was killed only when it fails to stop it."""
     command = ("rm", "--force", "--ignore", "--volumes", "--time", 0, *containers)
     if podman(*command, check=False).returncode:
         podman(*command)
 
 
 def with_true_state(entry: dict[str, Any]) -> dict[str, Any]:
-    """Podman goes on saying `running` when a container was killed together with the process that watches it."""
+    """Correct podman's state: it stays `running` if a container was killed together with its monitor process."""
     if entry["State"] != "running":
         return entry
     process = Path(f"/proc/{entry['Pid']}")
@@ -406,14 +406,14 @@ def with_true_state(entry: dict[str, Any]) -> dict[str, Any]:
 
 
 def ssh_key(key: Path, name: str) -> None:
-    """Have a key pair there."""
+    """Create a key pair unless it exists."""
     if not key.with_suffix(".pub").exists():
         key.unlink(missing_ok=True)
         run("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", name, "-f", key)
 
 
 def _raise_inotify_limits() -> None:
-    """Two hosts full of daemons need more watchers than the kernel's default; all share this machine's."""
+    """Raise limits of this machine, which all share: two hosts full of daemons need more watchers than the default."""
     for name, least in (("max_user_instances", 8192), ("max_user_watches", 1048576)):
         setting = Path("/proc/sys/fs/inotify") / name
         if int(setting.read_text()) < least:
@@ -424,7 +424,7 @@ def _raise_inotify_limits() -> None:
 
 
 def testbed() -> Testbed:
-    """The testbed that TESTBED_ID chooses."""
+    """The testbed selected by TESTBED_ID."""
     text = os.environ.get("TESTBED_ID", "0")
     if not (text.isdigit() and 0 <= int(text) <= 9):
         raise ProblemError(f"TESTBED_ID is `{text}`: it has to be a digit, 0 to 9")

@@ -22,13 +22,13 @@ PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 LAYER_TYPE = "application/vnd.oci.image.layer.v1.tar"
 CONFIG_TYPE = "application/vnd.oci.image.config.v1+json"
 MANIFEST_TYPE = "application/vnd.oci.image.manifest.v1+json"
-# What the stand-in of Calico's operator leaves out: hosts pull these, and nothing starts them.
+# Not used by the stand-in of Calico's operator: hosts pull these, but nothing starts them.
 CALICO_UNUSED = ("csi", "node-driver-registrar", "pod2daemon-flexvol")
 
 
 @dataclass
 class Image:
-    """One image: what it is called, what lies in it, what it starts."""
+    """An image: its name, its files, and what it starts."""
 
     reference: str
     files: dict[str, Path]
@@ -37,7 +37,7 @@ class Image:
 
     @property
     def repository(self) -> str:
-        """Without registry and tag: the mirror stands for every registry."""
+        """The name without registry and tag: the mirror replaces every registry."""
         return self.reference.partition("/")[2].rpartition(":")[0]
 
     @property
@@ -46,7 +46,7 @@ class Image:
 
 
 def kubernetes_images(bin_dir: Path) -> list[Image]:
-    """What kubeadm asks for. The list is kubeadm's own, so an image that it wants and nobody makes is an error here."""
+    """The images that kubeadm lists. Since the list is kubeadm's own, an image that nobody builds is an error here."""
     wanted = output(bin_dir / "kubeadm", "config", "images", "list", "--kubernetes-version", f"v{programs.KUBERNETES}")
     images = []
     for reference in wanted.split():
@@ -69,7 +69,7 @@ def kubernetes_images(bin_dir: Path) -> list[Image]:
 
 
 def previous_images(previous_dir: Path, bin_dir: Path) -> list[Image]:
-    """What the previous release's kubeadm asks for. etcd and CoreDNS are those of the newer one, by other tags."""
+    """The images that the previous release's kubeadm lists. etcd and CoreDNS are the newer ones, with other tags."""
     release = f"v{programs.KUBERNETES_PREVIOUS}"
     wanted = output(previous_dir / "kubeadm", "config", "images", "list", "--kubernetes-version", release)
     others = {image.repository: image for image in kubernetes_images(bin_dir)}
@@ -85,7 +85,7 @@ def previous_images(previous_dir: Path, bin_dir: Path) -> list[Image]:
 
 
 def flannel_images(bin_dir: Path, plugin: Path) -> list[Image]:
-    """flannel's two images; flanneld calls iptables, and its plugin is installed by `cp`: the tools tree has both."""
+    """flannel's two images; flanneld calls iptables, and `cp` installs its plugin: the tools tree has both."""
     files = {f"opt/bin/{name}": bin_dir / name for name in ("flanneld", "install-conf")}
     return [
         Image(f"ghcr.io/flannel-io/flannel:v{programs.FLANNEL}", files, ["/opt/bin/flanneld"], base="tools"),
@@ -94,10 +94,10 @@ def flannel_images(bin_dir: Path, plugin: Path) -> list[Image]:
 
 
 def calico_images(calico: Path, files: Path, plugins: Path, standins: Path) -> list[Image]:
-    """Calico's images as its operator names them, and the operator, a stand-in, as the real manifest names it."""
+    """Calico's images under its operator's names, and the operator, a stand-in, under the name in the real manifest."""
     rootfs, place = files / "node/filesystem", "opt/cni/bin"
     start = {str(file.relative_to(rootfs)): file for file in rootfs.rglob("*") if file.is_file()}
-    # Debian's /bin and /sbin are links into /usr.
+    # In Debian, /bin and /sbin are links into /usr.
     node = {re.sub(r"^(s?bin)/", r"usr/\1/", name): file for name, file in start.items()}
     others = ("bandwidth", "host-local", "loopback", "portmap", "tuning")
     cni = {f"{place}/{name}": plugins / name for name in others} | {f"{place}/install": calico / "install"}
@@ -121,7 +121,7 @@ def calico_images(calico: Path, files: Path, plugins: Path, standins: Path) -> l
 
 
 def whereabouts_content(whereabouts: Path, scripts: Path) -> dict[str, Path]:
-    """What the image of whereabouts has at its root."""
+    """The files at the root of the whereabouts image."""
     programs_of = {"whereabouts": whereabouts / "cmd", "ip-control-loop": whereabouts / "controlloop"}
     return programs_of | {path.name: path for path in (scripts / "script").iterdir()}
 
@@ -129,7 +129,7 @@ def whereabouts_content(whereabouts: Path, scripts: Path) -> dict[str, Path]:
 def standin_images(
     built: Path, plugins: Path, device_plugin: Path, kubernetes: Path, whereabouts: dict[str, Path]
 ) -> list[Image]:
-    """The images that standins/images.json lists (standins/README.md says how)."""
+    """The images in standins/images.json (see standins/README.md)."""
     images = []
     for entry in json.loads((programs.STANDINS / "images.json").read_text()):
         files = {f"plugins/{name}": plugins / name for name in entry.get("programs", [])}
@@ -151,20 +151,20 @@ def standin_images(
 
 
 def references(bin_dir: Path) -> list[str]:
-    """What a worker may pull: the newest release of each image, and of kubeadm's what does not run on control planes
-    alone."""
+    """What a worker may pull: the newest release of each image, and of kubeadm's images those that do not only run on
+    control planes."""
     everywhere = ("kube-proxy", "coredns", "pause")
     wanted = [image.reference for image in kubernetes_images(bin_dir)]
     wanted = [reference for reference in wanted if reference.rpartition("/")[2].partition(":")[0] in everywhere]
     wanted += [image.reference for image in flannel_images(Path(), Path())]
     newest: dict[str, str] = {}
     for entry in json.loads((programs.STANDINS / "images.json").read_text()):
-        newest.setdefault(entry["image"].rpartition(":")[0], entry["image"])  # the list has the newest first
+        newest.setdefault(entry["image"].rpartition(":")[0], entry["image"])  # the list has the newest one first
     return [*wanted, *newest.values()]
 
 
 def _layer(files: dict[str, Path], target: Path) -> None:
-    """A layer that is the same for the same files: no time stamps, no owners."""
+    """A layer that is identical for identical files: no time stamps, no owners."""
     with tarfile.open(target, "w") as archive:
         for name, source in sorted(files.items()):
             entry = archive.gettarinfo(source, name)
@@ -176,14 +176,14 @@ def _layer(files: dict[str, Path], target: Path) -> None:
 
 
 class Registry:
-    """The registry program on a local port for as long as images are pushed into its storage."""
+    """The registry program on a local port, running while images are pushed into its storage."""
 
     def __init__(self, program: Path, storage: Path, config: Path) -> None:
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             self.port = probe.getsockname()[1]
         config.write_text(configuration(f"127.0.0.1:{self.port}", storage))
-        # It goes with this process, however that ends.
+        # It ends with this process, however that ends.
         command = ["setpriv", "--pdeathsig", "KILL", str(program), "serve", str(config)]
         self._process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
 
@@ -201,7 +201,7 @@ class Registry:
         self._process.wait()
 
     def _ask(self, method: str, path: str, body: Any = None, media_type: str = "", size: int = 0) -> str:
-        """Ask the registry and return where it says that something is; a refusal is a problem, but for HEAD."""
+        """Send a request to the registry and return the answer's location. A refusal is a problem, except for HEAD."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port)
         headers = {"Content-Type": media_type} | ({"Content-Length": str(size)} if size else {})
         connection.request(method, path, body=body, headers=headers)
@@ -253,7 +253,7 @@ def configuration(address: str, storage: Path | str, readonly: bool = False) -> 
 
 
 def fill(target: Path, program: Path, images: list[Image], trees: dict[str, list[Path]]) -> None:
-    """Fill target/storage with the images; trees are the layers that they stand on, the lowest first."""
+    """Fill target/storage with the images; trees are the layers below them, lowest first."""
     storage, scratch = target / "storage", target / "layer.tar"
     storage.mkdir()
     with Registry(program, storage, target / "registry.yml") as registry:

@@ -19,14 +19,14 @@ def _place(testbed: Testbed) -> Path:
 
 
 def path(testbed: Testbed) -> Path:
-    """Where the inventory lies, when there is one."""
+    """The path of the inventory, if it exists."""
     if not _place(testbed).exists():
         raise ProblemError(f"{testbed.name} does not run: `testbed up` first")
     return _place(testbed)
 
 
 def _machine(testbed: Testbed, host: str) -> dict[str, object]:
-    """Where a virtual machine is reached, and that it bears what containers don't."""
+    """How to reach a virtual machine, and that it supports what containers don't."""
     return {
         "ansible_host": testbed.management(WORKERS[host]),
         "ansible_timeout": 60,
@@ -37,12 +37,12 @@ def _machine(testbed: Testbed, host: str) -> dict[str, object]:
 
 
 def write(testbed: Testbed, parts: Parts) -> Path:
-    """Render inventory.yml.tmpl to the testbed's state. Where there are machines with RDMA, they are the workers."""
+    """Render inventory.yml.tmpl into the testbed's state. If there are machines with RDMA, they are the workers."""
 
     def sha256(path: str) -> str:
         return hashlib.sha256((parts.www / path).read_bytes()).hexdigest()
 
-    # Charts of the testbed have upstream's names and releases, and a content of their own.
+    # The testbed's charts have upstream's names and releases, but their own content.
     charts = sorted((parts.www / "charts").glob("*/*.tgz"))
     archive = f"helm-v{programs.HELM}-linux-amd64.tar.gz"
     addresses: dict[str, dict[str, object]] = {

@@ -58,7 +58,7 @@ OOMScoreAdjust=-999
 [Install]
 WantedBy=multi-user.target
 """
-# As the real package ships it: without the CRI, so a role has to configure it.
+# As shipped in the real package: without the CRI, so a role must enable it.
 CONTAINERD_CONFIG = 'disabled_plugins = ["cri"]\n'
 CONTAINERD_POSTINST = """#!/bin/sh
 set -e
@@ -69,12 +69,12 @@ if [ "$1" = configure ] && [ -d /run/systemd/system ]; then
 fi
 """
 
-# Path in the package: a program to copy, or text.
+# Path in the package: a program to copy, or a text.
 Contents = Mapping[str, Path | str]
 
 
 def _package(target: Path, name: str, version: str, files: Contents, depends: str = "", **control_files: str) -> None:
-    """Write target/name_version_amd64.deb. A file given as a path is a program, one given as text is data."""
+    """Write target/name_version_amd64.deb. A file given as a path is a program, one given as a string is data."""
     with tempfile.TemporaryDirectory(dir=target) as scratch:
         root = Path(scratch)
         root.chmod(0o755)
@@ -140,7 +140,7 @@ def _containerd(target: Path, bin_dir: Path, runc: Path) -> None:
 
 
 def _sign(directory: Path, home: str, *release_options: str) -> None:
-    """Write Release, InRelease and Release.gpg for what lies in this directory."""
+    """Write Release, InRelease and Release.gpg for the contents of this directory."""
     release = output("apt-ftparchive", *release_options, "release", ".", cwd=directory)
     (directory / "Release").write_text(f"{release}\n")
     gpg = ("gpg", "--homedir", home, "--batch", "--yes")
@@ -152,8 +152,8 @@ def repositories(target: Path, bin_dir: Path, runc: Path, distribution: Path, pr
     """Fill target/kubernetes and target/debian (suite `/`) and target/containerd (dists/bookworm/stable), with their
     key files. Debian's own packages are taken as they are.
 
-    `previous_dir` has the programs of the previous Kubernetes, for a repository with both. The signing key is thrown
-    away when the last signature is made."""
+    `previous_dir` has the programs of the previous Kubernetes, for a repository with both. The signing key is discarded
+    after the last signature."""
     flat, pool, debian = target / "kubernetes", target / "containerd", target / "debian"
     pooled = pool / "dists/bookworm/pool/stable/amd64"
     index = pool / "dists/bookworm/stable/binary-amd64"

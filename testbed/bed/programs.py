@@ -1,7 +1,7 @@
 """Programs built from pinned Go modules: one directory with a go.mod for each group.
 
-Programs of one group share what is compiled: Kubernetes, CoreDNS, flannel and Helm have the API's client in common,
-nearly all have gRPC. Only what can't live with their releases of libraries has a group of its own."""
+Programs of one group share compiled packages: Kubernetes, CoreDNS, flannel and Helm all use the API's client, nearly
+all use gRPC. Only programs that can't work with the same releases of libraries have their own group."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ PROGRAMS = SOURCE / "programs"
 STANDINS = SOURCE / "standins"
 CLUSTER = "cluster"
 SHORT = ("containerd", "rdma-shared-dp", "cni", "cri-tools", "flannel-cni", "whereabouts")
-# Built on demand: the pod network that sites have by default, and this testbed has not.
+# Built on demand: the pod network that is the default for sites, but not in this testbed.
 CALICO_GROUP = "calico"
 
 
 def version(group: str, module: str) -> str:
-    """The release of a module that the group's go.mod pins, by replacing another or without, and without the `v`."""
+    """The release of a module that the group's go.mod pins, directly or by a replacement, without the `v`."""
     text, name = (PROGRAMS / group / "go.mod").read_text(), re.escape(module)
     found = re.search(rf"=> {name} v(\S+)", text) or re.search(rf"^\s*(?:require )?{name} v(\S+)", text, re.MULTILINE)
     if not found:
@@ -34,12 +34,12 @@ def version(group: str, module: str) -> str:
 
 
 KUBERNETES = version(CLUSTER, "k8s.io/kubernetes")
-# The release before it, for upgrades. It is built on demand.
+# The previous release, for upgrades. Built on demand.
 PREVIOUS = "kubernetes-previous"
 KUBERNETES_PREVIOUS = version(PREVIOUS, "k8s.io/kubernetes")
-# Docker Engine, for one long test. It is built on demand, too.
+# Docker Engine, for one long test. Built on demand too.
 DOCKER = "docker"
-# The SR-IOV operator, for an integration test. It reads its manifests, which are in its module, when it runs.
+# The SR-IOV operator, for an integration test. At run time, it reads the manifests from its module.
 SRIOV = "sriov-network-operator"
 DOCKER_VERSION = version(DOCKER, "github.com/docker/docker").partition("+")[0]
 CONTAINERD = version("containerd", "github.com/containerd/containerd/v2")
@@ -50,12 +50,12 @@ COREDNS = version(CLUSTER, "github.com/coredns/coredns")
 FLANNEL = version(CLUSTER, "github.com/flannel-io/flannel")
 HELM = version(CLUSTER, "helm.sh/helm/v3")
 CALICO = "3.31.0"  # its module has no versions: go.mod pins the release's commit
-# What images and manifests have besides the programs; it comes with the module.
+# Files of images and manifests besides the programs; they are in the module.
 CALICO_FILES = ("manifests/operator-crds.yaml", "manifests/tigera-operator.yaml", "node/filesystem")
 WHEREABOUTS_FILES = ("script/install-cni.sh", "script/lib.sh", "script/token-watcher.sh")
 
 
-# flannel's udp back end is C, so the C compiler is on for its group; a static program runs on any image.
+# flannel's udp back end is in C, so its group needs the C compiler; a static program runs in any image.
 STATIC = ["-extldflags=-static"]
 TAGS = {
     CLUSTER: "netgo osusergo",
@@ -76,7 +76,7 @@ def _kubernetes_stamps(release: str) -> dict[str, str]:
 
 
 def _link_flags(group: str) -> str:
-    """Releases are stamped in by the linker."""
+    """The linker writes releases into the programs."""
     stamps = {
         CLUSTER: {
             **_kubernetes_stamps(KUBERNETES),
@@ -97,13 +97,13 @@ def _link_flags(group: str) -> str:
     return " ".join([*flags, *STATIC] if group == CLUSTER else flags)
 
 
-# json-iterator reads the wrong memory since Go 1.26 where a struct has a field without size beside a map: typha panics.
+# Since Go 1.26, json-iterator reads wrong memory if a struct has a zero-size field beside a map: typha panics.
 TOOLCHAINS = {CALICO_GROUP: "go1.25.14"}
 
 
 @cache
 def _toolchain(name: str) -> str:
-    """The Go that builds a group: this machine's, unless the group needs its own, which `go` then downloads."""
+    """The Go release that builds a group: this machine's, unless the group needs another, which `go` then downloads."""
     return TOOLCHAINS.get(name) or output("go", "env", "GOVERSION")
 
 
@@ -116,7 +116,7 @@ def _go_build(name: str, source: Path, target: Path, *words: str) -> None:
     work = progress.current()
     listed = run("go", "list", "-deps", *words, cwd=source, env=environment, check=False, stderr=subprocess.DEVNULL)
     work.packages = len(listed.stdout.split())
-    # -v is no part of a build's key: it changes what is said, not what is built.
+    # -v is not part of a build's key: it changes the output, not the result.
     command = ["go", "build", "-v", "-trimpath", "-o", f"{target}/", *words]
     said = []
     with subprocess.Popen(
@@ -130,7 +130,7 @@ def _go_build(name: str, source: Path, target: Path, *words: str) -> None:
 
 
 def _group_words(name: str) -> list[str]:
-    """What `go build` is told."""
+    """The arguments of `go build`."""
     own = ["./..."] if name == CLUSTER else []
     return [f"-tags={TAGS.get(name, '')}", f"-ldflags={_link_flags(name)}", "tool", *own]
 
@@ -140,7 +140,7 @@ def _group_key(name: str) -> str:
 
 
 def is_built(name: str) -> bool:
-    """Whether a group is in the store as this checkout has it."""
+    """Whether the store has a group as in this checkout."""
     return is_stored(f"go-{name}", _group_key(name))
 
 
@@ -154,19 +154,19 @@ def group(name: str) -> Path:
 
 
 def _copy_of_module(group: str, name: str, wanted: tuple[str, ...], target: Path) -> Path:
-    """Copies files and directories of a Go module, and returns where it is."""
+    """Copy files and directories of a Go module; returns the module's path."""
     module = Path(json.loads(output("go", "mod", "download", "-json", name, cwd=PROGRAMS / group))["Dir"])
     for path in (module / part for part in wanted):
         for file in [path] if path.is_file() else (file for file in path.rglob("*") if file.is_file()):
             copy = target / file.relative_to(module)
             copy.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(file, copy)
-            copy.chmod(0o755)  # modules have no modes, and most of these are scripts
+            copy.chmod(0o755)  # module files have no modes, and most of these are scripts
     return module
 
 
 def calico_files() -> Path:
-    """What is no program in Calico's module, if it is the release that the images are called by."""
+    """The files in Calico's module that are not programs, if it is the release in the images' names."""
 
     def make(target: Path) -> None:
         module = _copy_of_module("calico", "github.com/projectcalico/calico", CALICO_FILES, target)
@@ -177,7 +177,7 @@ def calico_files() -> Path:
 
 
 def sriov_operator() -> Path:
-    """The directory in which the SR-IOV operator runs: its program, its manifests and its definitions."""
+    """The directory in which the SR-IOV operator runs: its program, manifests and CRDs."""
 
     def make(target: Path) -> None:
         wanted = ("bindata/manifests", "config/crd/bases")
@@ -208,13 +208,13 @@ def standins() -> Path:
 
 
 def _is_built(file: Path) -> bool:
-    """Whether a file is part of a program: manifests are embedded, tests, charts and texts are not."""
+    """Whether a file is part of a program: manifests are embedded, but tests, charts and texts are not."""
     outside = any(file.is_relative_to(STANDINS / part) for part in ("charts", "manifests", "images.json"))
     return not outside and not file.name.endswith(("_test.go", ".md"))
 
 
 def binaries(*groups: Path) -> Path:
-    """One directory with every program of these groups, under the name that it is known by."""
+    """One directory with every program of these groups, under its usual name."""
     known_as = {"server": "etcd", "flannel": "flanneld", "install_conf": "install-conf"}
 
     def make(target: Path) -> None:

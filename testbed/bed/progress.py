@@ -1,4 +1,4 @@
-"""What goes on, while it goes on: a line that a terminal rewrites each second, and one each 30 seconds in a log."""
+"""Progress of running work: in a terminal, a line that is rewritten each second; in a log, a line each 30 seconds."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ class Work:
     begun: float = field(default_factory=time.monotonic)
     thread: int = field(default_factory=threading.get_ident)
     compiled: int = 0
-    packages: int = 0  # that its programs have; those of an earlier build are not compiled again
+    packages: int = 0  # of its programs; those compiled by an earlier build are not compiled again
 
     def read(self, line: str) -> None:
-        """Count a line of `go build -v`: each package has one with its path, and nothing else in it."""
+        """Count a line of `go build -v`: it prints one per package, which contains only the package's path."""
         self.compiled += bool(re.fullmatch(r"[\w.~/-]+", line.strip()))
 
     def says(self, now: float) -> str:
@@ -54,14 +54,14 @@ def _clear() -> None:
 
 
 def show(text: str) -> None:
-    """Print a line that stays."""
+    """Print a permanent line."""
     with _lock:
         _clear()
         print(text, file=sys.stderr, flush=True)
 
 
 def _tick(now: float, told: float) -> float:
-    """Say how far all is; when a log was last told so."""
+    """Show the progress; returns when a log last got a line."""
     global _drawn
     with _lock:
         if not _works:
@@ -88,13 +88,13 @@ def _watch() -> None:
 
 @cache
 def _watcher() -> None:
-    """Started with the first work, and once."""
+    """Start the thread with the first work, and only once."""
     threading.Thread(target=_watch, daemon=True).start()
 
 
 @contextmanager
 def work(name: str) -> Iterator[None]:
-    """Show that this goes on until it ends."""
+    """Show this work as running until it ends."""
     mine = Work(name)
     with _lock:
         _works.append(mine)
@@ -108,6 +108,6 @@ def work(name: str) -> Iterator[None]:
 
 
 def current() -> Work:
-    """What this thread is at."""
+    """The present work of this thread."""
     mine = [one for one in _works if one.thread == threading.get_ident()]
     return mine[-1] if mine else Work("")

@@ -1,4 +1,4 @@
-"""Dropping what nothing uses any more."""
+"""Removes what nothing uses any more."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .programs import CALICO_GROUP, CLUSTER, DOCKER, PREVIOUS, SHORT, SRIOV, gro
 
 
 def prune(current: Parts) -> None:
-    """Keep what this checkout needs and what any testbed was started from; drop the rest, when nobody builds."""
+    """Keep what this checkout needs and what any testbed was started from; remove the rest unless a build runs."""
     with lock("store"):
         keep = (
             {path.name for path in vars(current).values()}
@@ -22,7 +22,7 @@ def prune(current: Parts) -> None:
         for used in (CACHE / "testbed").glob("*/parts"):
             keep |= {line.rpartition("/")[2] for line in used.read_text().splitlines()}
         for entry in STORE.iterdir():
-            # These are built on demand only; whether they are still the pinned ones is not worth a build.
+            # Only built on demand; finding out whether they are still the pinned ones is not worth a build.
             groups = tuple(f"go-{name}-" for name in (CALICO_GROUP, PREVIOUS, DOCKER, SRIOV))
             on_demand = entry.name.startswith((*groups, "calico-", "docker-packages-", "sriov-operator-"))
             if entry.name not in keep and not on_demand:

@@ -1,15 +1,15 @@
-"""What makes an ordinary NIC of a virtual machine one with RDMA: files of its disk, and the service to enable.
+"""Gives an ordinary NIC of a virtual machine RDMA: files for its disk, and the service to enable.
 
-The NIC's RDMA device lies on a macvlan of the same name in a network namespace of its own. On the NIC itself its GID
-table would hold the addresses of all pods (as a real NIC's does, which serves them), and the kernel would look there
-first: connections of pods end with `rping` error 8. A pod has a device of its own, which standins/cni-plugins makes.
+The NIC's RDMA device is on a macvlan of the same name in a separate network namespace. On the NIC itself, its GID table
+would contain the addresses of all pods (as a real NIC's does, which serves them), and the kernel would look there
+first: connections of pods fail with `rping` error 8. A pod has its own device, which standins/cni-plugins creates.
 So the host's own address has no GID.
 """
 
 from __future__ import annotations
 
-DRIVER = "e1000e"  # has its interface right below its PCI device, where the device plugin looks; virtio_net does not
-DEVICES = 16  # the NIC's and those of 15 pods; pods get all their files, some before there is a device
+DRIVER = "e1000e"  # its interface is directly below its PCI device, where the device plugin looks; virtio_net's is not
+DEVICES = 16  # the NIC's and those of 15 pods; pods get all device files, some before the device exists
 SERVICE = "soft-roce.service"
 
 _SCRIPT = f"""\
@@ -32,7 +32,7 @@ for driver in /sys/class/net/*/device/driver; do
 done
 [ "$number" -gt 0 ]
 """
-# On a machine that is overloaded, modprobe and udev run into timeouts.
+# On an overloaded machine, modprobe and udev time out.
 _UNIT = """\
 [Unit]
 Description=RDMA devices of NICs (rdma_rxe)

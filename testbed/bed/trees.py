@@ -11,12 +11,12 @@ from .common import SOURCE, ProblemError, digest, run, stored
 
 SUITE = "bookworm"
 TOOLS = "bash iproute2 iptables nftables iputils-ping netcat-openbsd python3 ethtool procps kmod haproxy"
-# What a freshly installed Debian server has; nothing of Kubernetes. python3-apt is what Ansible's apt modules need.
+# The packages of a freshly installed Debian server, without Kubernetes. Ansible's apt modules need python3-apt.
 HOST = (
     "systemd systemd-sysv dbus sudo openssh-server ca-certificates curl gpg python3-apt conntrack socat netbase "
     "iptables systemd-timesyncd pciutils less"
 )
-# As the MPI operator's own images have it: ssh that asks nobody, and one for the user with uid 1000.
+# As in the MPI operator's own images: ssh that asks no questions, and one for the user with uid 1000.
 MPI = "openmpi-bin python3-mpi4py ibverbs-providers openssh-server openssh-client libcap2-bin"
 MPI_FILES = {
     "etc/ssh/ssh_config": "Port 2222\nStrictHostKeyChecking no\nUserKnownHostsFile /dev/null\nLogLevel ERROR\n",
@@ -26,7 +26,7 @@ PidFile /home/mpiuser/sshd.pid
 HostKey /home/mpiuser/.ssh/id_rsa
 StrictModes no
 """,
-    # Every rank adds up its part.
+    # Every rank adds its part.
     "home/mpiuser/pi": """#!/usr/bin/python3
 from mpi4py import MPI
 
@@ -44,22 +44,22 @@ useradd --uid 1000 mpiuser
 chown -R mpiuser: /home/mpiuser
 chmod 755 /home/mpiuser/pi
 """
-# What roles install from the distribution's own repositories, for which the mirror stands in.
+# What roles install from the distribution's own repositories, which the mirror replaces.
 DISTRIBUTION = "keepalived chrony"
-# What sites may build for themselves; no base image can be pulled here, so its packages go into a tree.
+# An image that sites may build themselves; no base image can be pulled here, so its packages go into a tree.
 RDMA_TOOLS = SOURCE.parent / "docs/images/rdma-tools.Containerfile"
-# What the image of calico-node has besides its programs.
+# The contents of the calico-node image besides its programs.
 CALICO = "ipset conntrack runit"
 KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
 
-# Smaller trees install faster: documentation stays out from the first package on.
+# Smaller trees install faster: documentation is left out from the first package on.
 SLIM = "".join(f"path-exclude=/usr/share/{name}/*\n" for name in ("doc", "man", "locale", "info"))
 
-# What no archive of a tree needs.
+# Omitted from every tree's archive.
 REST = ("var/cache/apt/*", "var/lib/apt/lists/*", "var/log/*", "usr/share/doc/*", "usr/share/locale/*")
 
 HOST_FILES = {
-    # Mounts made in a pod must reach the host and the other way round, as on any host that systemd started itself.
+    # Mounts in a pod must be visible on the host and vice versa, as on any host that systemd has booted.
     "etc/systemd/system/shared-mounts.service": """[Unit]
 DefaultDependencies=no
 Before=sysinit.target
@@ -69,7 +69,7 @@ ExecStart=/bin/mount --make-rshared /
 [Install]
 WantedBy=sysinit.target
 """,
-    # The second NIC's address comes from a file, so that it can be changed and outlives a restart.
+    # The second NIC's address comes from a file, so that it can be changed and survives a restart.
     "etc/systemd/system/fabric-nic.service": """[Unit]
 After=systemd-sysctl.service
 Before=network.target containerd.service kubelet.service
@@ -85,7 +85,7 @@ WantedBy=multi-user.target
     "etc/ssh/sshd_config.d/testbed.conf": "PermitRootLogin prohibit-password\nUseDNS no\nMaxStartups 100\n",
     "etc/apt/sources.list": "",
 }
-# Nothing here for them to do in a container; systemd-networkd-wait-online would hold up the kubelet for two minutes.
+# These have nothing to do in a container; systemd-networkd-wait-online would delay the kubelet for two minutes.
 UNUSED_UNITS = (
     "systemd-firstboot.service systemd-udevd.service systemd-udevd-kernel.socket systemd-udevd-control.socket "
     "systemd-networkd.service systemd-networkd.socket systemd-networkd-wait-online.service systemd-timesyncd.service "
@@ -94,7 +94,7 @@ UNUSED_UNITS = (
 
 
 def debian_mirror() -> str:
-    """The Debian mirror that this machine's own apt uses."""
+    """The Debian mirror that apt on this machine uses."""
     lists = [Path("/etc/apt/sources.list"), *Path("/etc/apt/sources.list.d").glob("*")]
     for file in (file for file in lists if file.is_file()):
         text = re.sub(r"^\s*#.*$", "", file.read_text(), flags=re.MULTILINE)
@@ -105,7 +105,7 @@ def debian_mirror() -> str:
 
 
 def _archive(tree: Path, target: Path, *leave_out: str, newer: Path | None = None) -> None:
-    """Write a tree to an archive, or only those files that came into it after another file was touched."""
+    """Write a tree to an archive, or only the files that were added after another file was touched."""
     same = ("--sort=name", "--numeric-owner", "--mtime=@0", "--xattrs", "--xattrs-include=security.capability")
     left_out = (f"--exclude=./{path}" for path in leave_out)
     only = [f"--newer={newer}"] if newer else []
@@ -120,7 +120,7 @@ def _write(tree: Path, files: dict[str, str]) -> None:
 
 
 def chroot_apt(tree: Path, *words: str) -> None:
-    """Install packages in a tree, whose daemons don't start there."""
+    """Install packages in a tree, without starting their daemons."""
     quiet = os.environ | {"DEBIAN_FRONTEND": "noninteractive", "LC_ALL": "C"}
     policy = tree / "usr/sbin/policy-rc.d"
     policy.write_text("#!/bin/sh\nexit 101\n")
@@ -143,7 +143,7 @@ def _grow_host(tree: Path) -> None:
 
 
 def trees() -> Path:
-    """A directory with tools.tar, host.tar and Debian's runc package (containerd.io brings runc along)."""
+    """A directory with tools.tar, host.tar and Debian's runc package (containerd.io includes runc)."""
     if not KEYRING.exists():
         raise ProblemError(f"{KEYRING} is missing: install the package debian-archive-keyring")
 
@@ -198,7 +198,7 @@ def mpi(debian: Path) -> Path:
 
 
 def distribution(debian: Path) -> Path:
-    """A directory with Debian's packages of DISTRIBUTION, and with all that they need beyond the tools tree."""
+    """A directory with Debian's packages in DISTRIBUTION, and with all dependencies that the tools tree lacks."""
 
     def make(target: Path) -> None:
         tree = target / "tree"
@@ -207,7 +207,7 @@ def distribution(debian: Path) -> Path:
         run("chroot", tree, "apt-get", "update")
         run("chroot", tree, "apt-get", "install", "--yes", "--download-only", "--no-install-recommends", *names)
         for package in (tree / "var/cache/apt/archives").glob("*.deb"):
-            package.rename(target / package.name.replace("%3a", "."))  # of an epoch: no URL can be mistaken
+            package.rename(target / package.name.replace("%3a", "."))  # of an epoch: a URL is then unambiguous
         shutil.rmtree(tree)
 
     return stored("distribution", digest(debian.name, DISTRIBUTION), make)

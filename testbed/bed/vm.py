@@ -1,9 +1,9 @@
 """Virtual machines with what a container lacks: a kernel with RDMA (rdma_rxe), cgroup v2, every capability.
 
 Software emulation, because nested KVM hangs on some machines that run tests. The userland is Debian stable; only the
-kernel is newer, from stable's backports, because rdma_rxe serves network namespaces since Linux 7.2 only. Debian keeps
-no old backports, so the kernel cannot be pinned: a built machine stays as it is until its inputs change, and says which
-kernel it has.
+kernel is newer, from stable's backports, because rdma_rxe supports network namespaces only since Linux 7.2. Debian
+keeps no old backports, so the kernel can't be pinned: a built machine stays as it is until its inputs change, and
+reports its kernel.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ NEEDED = {
     "debootstrap": "debootstrap", "mkfs.ext4": "e2fsprogs", "ssh": "openssh-client",
     "qemu-system-x86_64": "qemu-system-x86 ipxe-qemu seabios",
 }  # fmt: skip
-# What a Debian server has.
+# The packages of a Debian server.
 SERVER = (
     "systemd systemd-sysv dbus udev kmod openssh-server python3 iproute2 iputils-ping ethtool procps pciutils netbase "
     "rdma-core initramfs-tools zstd"
 )
-# RDMA's tools, MPI, a container runtime, and what verify's checks need where they run there.
+# RDMA tools, MPI, a container runtime, and what the checks of verify need where they run there.
 PACKAGES = (
     f"{SERVER} ibverbs-providers ibverbs-utils rdmacm-utils perftest openmpi-bin python3-mpi4py "
     "python3-jmespath python3-netaddr containerd"
@@ -42,19 +42,19 @@ PACKAGES = (
 MANAGEMENT_MAC, FABRIC_MAC = "52:54:00:5f:00:01", "52:54:00:5f:00:02"
 FABRIC_ADDRESS = "10.5.0.11"
 BASE_FILES = {
-    # Most drivers are of no use here, and each would cost time to write, compress and index.
+    # Most drivers are useless here, and each would take time to write, compress and index.
     "etc/dpkg/dpkg.cfg.d/slim": SLIM
     + "".join(
         f"path-exclude={top}/modules/*/kernel/{part}/*\n"
         for top in ("/lib", "/usr/lib")
         for part in ("sound", "drivers/gpu", "drivers/media", "drivers/net/wireless", "drivers/staging", "drivers/iio")
     )
-    # These come along for UCX's module for AMD's GPUs. Without them UCX does without the module.
+    # Dependencies of UCX's module for AMD GPUs. If they are missing, UCX skips the module.
     + "".join(
         f"path-exclude=/usr/lib/*/{name}.so*\n" for name in ("libLLVM-*", "libamd_comgr", "libamdhip64", "libz3")
     ),
     "etc/apt/apt.conf.d/90small": 'APT::Install-Recommends "false";\nAcquire::Languages "none";\n',
-    # The disk and its file system: the rest comes from the disk.
+    # Only the disk and its file system: everything else is loaded from the disk.
     "etc/initramfs-tools/initramfs.conf": "MODULES=list\nBUSYBOX=n\nCOMPRESS=zstd\n",
     "etc/initramfs-tools/modules": "virtio_pci\nvirtio_blk\next4\n",
     "etc/ssh/sshd_config.d/testbed.conf": "PermitRootLogin prohibit-password\nUseDNS no\n",
@@ -73,22 +73,22 @@ MASKED = (
     "systemd-networkd-wait-online.service systemd-firstboot.service getty.target serial-getty@ttyS0.service "
     "modprobe@drm.service modprobe@efi_pstore.service systemd-pstore.service e2scrub_reap.service dev-hugepages.mount"
 )
-# Mitigations, audits and statistics of memory cost much under emulation, and are of no use here.
+# Mitigations, auditing and memory statistics are slow under emulation, and useless here.
 BOOT = (
     "root=/dev/vda rw console=ttyS0 quiet systemd.show_status=0 mitigations=off audit=0 selinux=0 apparmor=0 "
     "damon_stat.enabled=N "
-    # On a busy machine everything takes many times as long, and nothing of it is a fault.
+    # On a busy machine everything takes many times as long, which is not a fault.
     "systemd.default_timeout_start_sec=900 systemd.default_device_timeout_sec=900 systemd.service_watchdogs=0"
 )
 MEMORY_MB = 1024
-DISK = "16G"  # sparse: what is not used takes no room
-BOOT_SECONDS = 900  # a minute on a quiet machine
+DISK = "16G"  # sparse: unused space is not allocated
+BOOT_SECONDS = 900  # a quiet machine needs a minute
 
 
 # ---- the disk -------------------------------------------------------------------------------------------------------
 
 
-# Nothing of the machine that built a disk, and no identity that all its machines would share, stays on it.
+# Nothing of the machine that built a disk stays on it, and no identity that all its machines would share.
 OWN = "etc/resolv.conf etc/apt/sources.list etc/hostname var/lib/dbus/machine-id"
 
 
@@ -119,9 +119,9 @@ class Disk:
         return f"{self.name}-{self.key}"
 
     def _make(self, target: Path) -> None:
-        """Fill target with disk.img, vmlinuz, initrd.img, and the kernel's release in `kernel`."""
+        """Fill target with disk.img, vmlinuz, initrd.img, and a file `kernel` with the kernel's release."""
         tree, mirror = target / "tree", debian_mirror()
-        first = ("etc/dpkg/dpkg.cfg.d/slim", "etc/apt/apt.conf.d/90small")  # they count from the first package on
+        first = ("etc/dpkg/dpkg.cfg.d/slim", "etc/apt/apt.conf.d/90small")  # they apply from the first package on
         _write(tree, {name: self.files[name] for name in first})
         run("debootstrap", "--variant=minbase", f"--keyring={KEYRING}", SUITE, tree, mirror)
         sources = "".join(f"deb {mirror} {suite} main\n" for suite in (SUITE, KERNEL_SUITE))
@@ -145,14 +145,14 @@ class Disk:
         shutil.rmtree(tree)
 
     def built(self) -> Path:
-        """Its directory in the store."""
+        """The disk's directory in the store."""
         need(NEEDED)
         with lock("store", shared=True):
             return stored(self.name, self.key, self._make)
 
 
 def file_system(tree: Path, image: Path) -> None:
-    """A disk with this content. A journal would only cost time: what a machine writes is thrown away."""
+    """A disk with this content. A journal would only take time: a machine's writes are discarded."""
     run("mkfs.ext4", "-q", "-F", "-O", "^has_journal", "-d", tree, image, DISK)
 
 
@@ -165,7 +165,7 @@ ROCE = Disk("vm", PACKAGES, FILES, ENABLED, f"{DISABLED} containerd.service")
 def command(state: Path, place: Path, memory: int, devices: str, credentials: dict[str, str]) -> list[str]:
     """The emulator's command line. What the machine writes to its disks is lost when it ends.
 
-    One thread and an old processor: with several, or with every feature, Linux 7 panics on QEMU 7.2."""
+    One thread and an old processor: with several, or with all features, Linux 7 panics on QEMU 7.2."""
     words = f"""
         qemu-system-x86_64 -accel tcg,thread=single -cpu Nehalem -smp 1 -m {memory}
         -kernel {place}/vmlinuz -initrd {place}/initrd.img {drive(place / "disk.img")} {devices}
@@ -183,14 +183,14 @@ def drive(image: Path) -> str:
 
 
 def boot_fault(console: str) -> str:
-    """Why the kernel gave up, from the serial console; empty when it did not."""
+    """Why the kernel gave up, from the serial console; empty if it did not."""
     found = re.search(r"Kernel panic - not syncing: .*|Gave up waiting for root.*|.*Out of memory: .*", console)
     return found.group(0).strip() if found else ""
 
 
 @dataclass(frozen=True)
 class Machine:
-    """A machine of which everything is kept in `state`, and which answers ssh at address and port."""
+    """A machine whose files are all in `state`, and which answers ssh at address and port."""
 
     state: Path
     key: Path
@@ -198,7 +198,7 @@ class Machine:
     port: int = 22
 
     def pid(self) -> int:
-        """The emulator's process; 0 when it does not run."""
+        """The emulator's process; 0 if it is not running."""
         file = self.state / "pid"
         number = int(file.read_text()) if file.exists() else 0
         words = Path(f"/proc/{number}/cmdline")
@@ -217,7 +217,7 @@ class Machine:
         return file.read_text(errors="replace") if file.exists() else ""
 
     def _greets(self) -> bool:
-        """Whether ssh answers. The emulator takes connections before anybody listens inside."""
+        """Whether ssh answers. The emulator accepts connections before anything listens inside."""
         try:
             with socket.create_connection((self.address, self.port), timeout=5) as connection:
                 return connection.recv(4) == b"SSH-"
@@ -225,7 +225,7 @@ class Machine:
             return False
 
     def wait(self) -> None:
-        """Until it has booted."""
+        """Wait until it has booted."""
         deadline = time.monotonic() + BOOT_SECONDS
         while not self._greets():
             fault = boot_fault(self._console()) or ("" if self.pid() else "the emulator ended")
@@ -241,7 +241,7 @@ class Machine:
         output(*self.ssh("systemctl", "is-system-running", "--wait"), check=False)
 
     def start(self, places: list[Path], memory: int, devices: str, credentials: dict[str, str]) -> None:
-        """Switch it on, fresh; the first place has kernel and root disk, and all are in use from now on."""
+        """Start it from scratch; the first place has kernel and root disk, and all places are in use from now on."""
         self.state.mkdir(parents=True, exist_ok=True)
         (self.state / "parts").write_text("".join(f"{place}\n" for place in places))
         (self.state / "console").unlink(missing_ok=True)
@@ -249,7 +249,7 @@ class Machine:
         run(*command(self.state, places[0], memory, devices, {"ssh.authorized_keys.root": public_key, **credentials}))
 
     def stop(self) -> None:
-        """End it, and forget what it wrote."""
+        """Stop it, and discard what it wrote."""
         number = self.pid()
         if number:
             os.kill(number, signal.SIGTERM)
@@ -263,21 +263,21 @@ class Machine:
         return run(*self.ssh(*words), check=False, stdout=None).returncode
 
 
-# ---- the one that stands alone --------------------------------------------------------------------------------------
+# ---- the separate machine -------------------------------------------------------------------------------------------
 
 
 def _state(number: int) -> Path:
-    return CACHE / "vm" / str(number)  # not below testbed/: that goes with `testbed down`
+    return CACHE / "vm" / str(number)  # not below testbed/, which `testbed down` removes
 
 
 def alone(number: int) -> Machine:
-    """The machine that belongs to a TESTBED_ID."""
+    """The separate machine of a TESTBED_ID."""
     state = _state(number)
     return Machine(state, state / "id_ed25519", "127.0.0.1", 22220 + number)
 
 
 def devices(port: int) -> str:
-    """Its NICs: nobody but this machine may come in, and nothing gets out."""
+    """Its NICs: only this machine may connect to it, and nothing gets out."""
     return (
         f"-netdev user,id=management,restrict=on,hostfwd=tcp:127.0.0.1:{port}-:22 "
         f"-device virtio-net-pci,netdev=management,mac={MANAGEMENT_MAC} "
@@ -305,7 +305,7 @@ def _inventory(machine: Machine) -> Path:
 
 
 def _up(number: int) -> None:
-    """Boot it, fresh, unless it runs."""
+    """Boot it from scratch, unless it is running."""
     place, machine = ROCE.built(), alone(number)
     with lock(f"vm-{number}"):
         if machine.pid():
@@ -327,7 +327,7 @@ def status(number: int) -> str:
 
 
 def act(action: str, words: list[str]) -> int | None:
-    """A command of `testbed vm`."""
+    """Run a command of `testbed vm`."""
     number = testbed().number
     if action == "ssh":
         return alone(number).execute(words)
@@ -342,6 +342,6 @@ def act(action: str, words: list[str]) -> int | None:
 
 
 def used() -> set[str]:
-    """Names in the store that running machines use."""
+    """Names in the store that are used by running machines."""
     kept = [*(CACHE / "vm").glob("*/parts"), *(CACHE / "testbed").glob("*/workers/*/parts")]
     return {Path(line).name for file in kept for line in file.read_text().splitlines()}

@@ -1,7 +1,7 @@
 """Virtual machines that are worker nodes of a testbed's cluster, on the same two networks as its containers.
 
-All of them start from two disks: Debian with the kernel of vm.py, and a store with what a node pulls and downloads,
-because both take minutes under emulation. Who a machine is comes from the emulator, as credentials of systemd.
+All start from the same two disks: Debian with the kernel of vm.py, and a store with what a node pulls and downloads,
+because both take minutes under emulation. The emulator gives a machine its identity, as systemd credentials.
 """
 
 from __future__ import annotations
@@ -17,22 +17,22 @@ from .common import lock, output, run, step
 from .hosts import VIPU, WORKERS, Testbed
 from .vm import BASE_FILES, DISABLED, ENABLED, SERVER, Disk, Machine, drive
 
-# What the testbed's other hosts have as well. The rest comes from the mirror, by the roles.
+# What the testbed's other hosts have too. Everything else comes from the mirror, by the roles.
 PACKAGES = (
     f"{SERVER} ibverbs-providers sudo ca-certificates curl gpg python3-apt conntrack socat iptables nftables less "
     "libseccomp2 nfs-common nfs-kernel-server"
 )
-# A test starts the NFS server where it needs one: the containers' kernel has neither it nor its client.
+# A test that needs the NFS server starts it: the containers' kernel has neither the server nor its client.
 IDLE = "nfs-server.service rpcbind.service rpcbind.socket"
-MANAGEMENT, FABRIC = "ens3", "ens8"  # by the slots that the NICs are put in
+MANAGEMENT, FABRIC = "ens3", "ens8"  # by the slots of the NICs
 BAKED = "/srv/baked"  # the second disk, see baked.py
 FILES = (
     BASE_FILES
     | soft_roce.FILES
     | {
-        # An empty file: each machine gets its own, and it is no first boot.
+        # An empty file: each machine gets its own ID, and does not treat this as its first boot.
         "etc/machine-id": "",
-        # It takes udev minutes to find the disk when others use this machine as well.
+        # While others use this machine too, udev takes minutes to find the disk.
         "etc/fstab": f"""/dev/vdb {BAKED} ext4 x-systemd.device-timeout=10min 0 0
 {BAKED}/containerd /var/lib/containerd none bind,x-systemd.requires-mounts-for={BAKED} 0 0
 """,
@@ -42,7 +42,7 @@ FILES = (
     }
 )
 MEMORY_MB = 2048
-NEWLINE = "\\n"  # as tmpfiles.d writes it
+NEWLINE = "\\n"  # as tmpfiles.d escapes it
 ROOT_DISK = Disk("worker", PACKAGES, FILES, f"{ENABLED} {soft_roce.SERVICE}", f"{DISABLED} {IDLE}")
 
 
@@ -54,11 +54,11 @@ def machine(testbed: Testbed, host: str) -> Machine:
 
 
 def tap(testbed: Testbed, host: str, network: str) -> str:
-    return f"ipu{testbed.number}-{host}-{network[:1]}"  # 15 characters at most
+    return f"ipu{testbed.number}-{host}-{network[:1]}"  # at most 15 characters
 
 
 def _plug_in(testbed: Testbed, host: str, network: str) -> None:
-    """A port for the machine on the bridge of a network."""
+    """Create a port for the machine on the bridge of a network."""
     bridge = json.loads(output("podman", "network", "inspect", f"{testbed.name}-{network}"))[0]["network_interface"]
     port = tap(testbed, host, network)
     if not Path("/sys/class/net", port).exists():
@@ -67,8 +67,8 @@ def _plug_in(testbed: Testbed, host: str, network: str) -> None:
 
 
 def _devices(testbed: Testbed, host: str, store: Path) -> str:
-    """The store's disk and two NICs. The device plugin finds a NIC's RDMA device by its PCI function alone, and
-    virtio's NICs lie one level below it."""
+    """The store's disk and two NICs. The device plugin finds a NIC's RDMA device only by its PCI function, and virtio's
+    NICs are one level below that."""
     words = f"-uuid {uuid.uuid5(uuid.NAMESPACE_OID, testbed.container(host))} {drive(store / 'baked.img')}"
     nics = (("management", "virtio-net-pci", 0x3), ("fabric", "e1000e", 0x8))
     for number, (network, model, slot) in enumerate(nics):
@@ -89,13 +89,13 @@ def credentials(testbed: Testbed, host: str) -> dict[str, str]:
     names = ("127.0.0.1 localhost", f"{testbed.management(number)} {host}", f"{testbed.on_fabric(VIPU)} vipu-server")
     files = {
         "/etc/hosts": names,
-        # Nobody answers there, as on hosts behind an air gap; without the file no pod starts.
+        # Nobody answers there, as on air-gapped hosts; without the file, no pod starts.
         "/etc/resolv.conf": (f"nameserver {testbed.management(1)}",),
         "/etc/vipu-standin/address": (testbed.on_fabric(VIPU),),
     }
     return {
         "system.hostname": host,
-        # networkd does not wait for files that tmpfiles writes.
+        # networkd does not wait for files from tmpfiles.
         **{
             f"network.network.20-{network}": f"[Match]\nName={nic}\n"
             f"[Network]\nAddress={address}\n{more}IPv6AcceptRA=no\n"
@@ -109,7 +109,7 @@ def credentials(testbed: Testbed, host: str) -> dict[str, str]:
 
 
 def up(testbed: Testbed, parts: Parts) -> None:
-    """Boot the workers that do not run."""
+    """Boot the workers that are not running."""
     missing = [host for host in testbed.workers if not machine(testbed, host).pid()]
     if not missing:
         return
@@ -128,7 +128,7 @@ def up(testbed: Testbed, parts: Parts) -> None:
 
 
 def down(testbed: Testbed, *hosts: str) -> None:
-    """Switch them off, and forget what they wrote."""
+    """Stop them, and discard what they wrote."""
     with lock(f"testbed-{testbed.number}"):
         for host in hosts:
             machine(testbed, host).stop()

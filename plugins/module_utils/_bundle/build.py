@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Makes a bundle: part by part, each file recorded when it is whole. A run that was interrupted goes on from there."""
+"""Makes a bundle part by part, recording each file once it is complete, so that an interrupted run can be continued."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from .._model.bundle import LIST, PACKAGES, RELEASES, SCHEMA, Bundle, BundleFile
 from . import fetch, packages
 from .images import always_pulled, archive_of, find_images, for_control_planes, normal_name
 
-with contextlib.suppress(ImportError):  # run_module() says so, by the module's `libraries`
+with contextlib.suppress(ImportError):  # run_module() reports a missing package, from the module's `libraries`
     import yaml
 
 if t.TYPE_CHECKING:
@@ -36,7 +36,7 @@ if t.TYPE_CHECKING:
 
 WORK = ".work"
 SUMS, LOCK = "SHA256SUMS", ".lock"
-AT_A_TIME = 4  # images that are fetched
+AT_A_TIME = 4  # images to fetch at the same time
 
 
 @dataclasses.dataclass(frozen=True)
@@ -58,7 +58,7 @@ class Request:
     registry: str
 
     def digest(self) -> str:
-        """What decides the contents. Where the bundle lies does not."""
+        """A digest of everything that determines the contents. The bundle's location does not."""
         asked = {key: value for key, value in dataclasses.asdict(self).items() if key not in ("path", "registry")}
         return fingerprint(asked)
 
@@ -72,7 +72,7 @@ class Request:
 
 
 def read_list(path: str, schemas: t.Sequence[int] = (SCHEMA,)) -> t.Optional[Bundle]:
-    """The list of a bundle; None where there is none that can be read."""
+    """The list of a bundle; None if there is none, or it can't be read."""
     try:
         with open(os.path.join(path, LIST), encoding="utf-8") as file:
             content: Bundle = json.load(file)
@@ -82,13 +82,13 @@ def read_list(path: str, schemas: t.Sequence[int] = (SCHEMA,)) -> t.Optional[Bun
 
 
 class Store:
-    """The directory of a bundle. Files that it has recorded and that are still whole need no fetching."""
+    """The directory of a bundle. Recorded files that are still intact need not be fetched."""
 
     def __init__(self, path: str) -> None:
         self.path, self.work = path, os.path.join(path, WORK)
         self.progress = os.path.join(self.work, "progress.json")
         self.known: t.Dict[str, BundleFile] = {}
-        self.digests: t.Dict[str, str] = {}  # of images, by archive
+        self.digests: t.Dict[str, str] = {}  # of images, by archive file
         self.done: t.Dict[str, BundleFile] = {}
         self.fetched: t.List[str] = []
         self.lock = threading.Lock()
@@ -103,7 +103,7 @@ class Store:
             self.digests.update(kept["digests"])
 
     def know(self, schema: int, files: t.Mapping[str, BundleFile]) -> None:
-        """Take over what a run before this one has recorded."""
+        """Take over what an earlier run recorded."""
         self.known.update(
             {name: entry for name, entry in files.items() if schema == SCHEMA or not name.startswith(PACKAGES)}
         )
@@ -112,9 +112,9 @@ class Store:
         return os.path.join(self.path, name)
 
     def has(self, name: str, sha256: str = "", source: str = "") -> bool:
-        """Whether a file is there as it was recorded, and is what is asked for; then it is of the new bundle, too.
+        """Whether a file is there as recorded and matches the request; then it becomes part of the new bundle.
 
-        A digest that is known decides, otherwise where the file came from.
+        If a digest is given, it decides; otherwise the file's source does.
         """
         if name not in self.known or fault_of(self.full(name), self.known[name]):
             return False
@@ -126,7 +126,7 @@ class Store:
         return True
 
     def add(self, name: str, digest: str = "", source: str = "") -> None:
-        """Record a file that was put there."""
+        """Record a file that is in place."""
         path = self.full(name)
         entry: BundleFile = {"size": os.stat(path).st_size, "sha256": sha256_of(path)}
         if source:
@@ -139,7 +139,7 @@ class Store:
             self.write(self.progress, json.dumps({"schema": SCHEMA, "files": self.known, "digests": self.digests}))
 
     def fetch(self, name: str, get: t.Callable[[str], t.Optional[str]], sha256: str = "", url: str = "") -> None:
-        """Have a file: the present one, or the one that `get` writes, which may know its image's digest."""
+        """Provide a file: the existing one, or the one that `get` writes, which may return its image's digest."""
         source = fingerprint(url) if url and not sha256 else ""
         if not self.has(name, sha256, source):
             os.makedirs(os.path.dirname(self.full(name)), mode=0o755, exist_ok=True)
@@ -157,7 +157,7 @@ class Store:
             return file.read()
 
     def remove_old(self) -> t.List[str]:
-        """Remove what was recorded and is not wanted any more. Files of others stay."""
+        """Remove recorded files that are no longer wanted. Foreign files stay."""
         gone = sorted(name for name in self.known if name not in self.done and os.path.exists(self.full(name)))
         for name in gone:
             os.remove(self.full(name))
@@ -174,7 +174,7 @@ def chart_file(chart: fetch.Chart) -> str:
 
 
 def fetch_packages(request: Request, store: Store, timeout: int) -> t.Dict[str, str]:
-    """The repositories, and where kubeadm's package is, by architecture."""
+    """The repositories, and the path of kubeadm's package by architecture."""
     wanted = {package["name"]: package.get("version", "") for package in request.packages}
     kubeadm = {}
     for name in request.platforms if wanted else []:
@@ -194,7 +194,7 @@ def fetch_packages(request: Request, store: Store, timeout: int) -> t.Dict[str, 
 
 
 def _has_index(store: Store, directory: str) -> bool:
-    """Whether a repository is whole: its index, and all that this names."""
+    """Whether a repository is complete: its index, and all files in it."""
     if not all(store.has(f"{directory}/{name}") for name in ("Packages", "Release")):
         return False
     names = re.findall(r"^Filename: \./(\S+)$", store.text(f"{directory}/Packages"), re.MULTILINE)
@@ -239,7 +239,7 @@ def _fetch_platform(
 
 
 def kubeadm_images(request: Request, store: Store, kubeadm: t.Mapping[str, str], timeout: int) -> t.List[str]:
-    """The images that kubeadm itself names, so it runs here: from its package for this machine."""
+    """The images that kubeadm lists, so it is run here: from its package for this machine."""
     native = output_of("dpkg", "--print-architecture")
     package = kubeadm.get(native)
     if not package:
@@ -259,7 +259,7 @@ def kubeadm_images(request: Request, store: Store, kubeadm: t.Mapping[str, str],
 
 
 def chart_images(request: Request, store: Store, helm: fetch.Tool) -> t.Tuple[t.Set[str], t.Set[str]]:
-    """The images of charts and manifests, and those that kubelets would always ask a registry for."""
+    """The images of charts and manifests, and those that kubelets would always pull from a registry."""
     found: t.Set[str] = set()
     always: t.Set[str] = set()
     for chart in request.charts:
@@ -279,7 +279,7 @@ def manifest_file(name: str, source: download.Source) -> str:
 
 
 def fetch_images(request: Request, store: Store, images: t.Mapping[str, bool], timeout: int) -> t.List[BundleImage]:
-    """`images` says of each whether only control planes run it."""
+    """Fetch images; `images` says of each whether only control planes run it."""
     configuration = ""
     if request.registry:
         configuration = os.path.join(store.work, "registries.conf")
@@ -312,13 +312,13 @@ def fetch_images(request: Request, store: Store, images: t.Mapping[str, bool], t
 
 
 def release_images(releases: t.Mapping[str, t.Any]) -> t.List[str]:
-    """The images of a plan's releases: those of the pod network, and the network operator's components."""
+    """The images of a plan's releases: the pod network's, and those of the network operator's components."""
     parts = [f"{one['repository']}/{one['image']}:{one['version']}" for one in releases.get("components", {}).values()]
     return [*releases.get("cni_images", []), *parts]
 
 
 def fill(request: Request, store: Store, helm: fetch.Tool, timeout: int) -> t.Tuple[Bundle, t.List[str]]:
-    """Fetch everything. The list, and the images that kubelets would always ask a registry for."""
+    """Fetch everything; returns the list, and the images that kubelets would always pull from a registry."""
     helm_file = f"helm/{file_name(request.helm['url'])}"
     files = {helm_file: request.helm, **{manifest_file(name, one): one for name, one in request.manifests.items()}}
     for name, source in files.items():
@@ -349,7 +349,7 @@ def fill(request: Request, store: Store, helm: fetch.Tool, timeout: int) -> t.Tu
 
 
 def is_whole(request: Request) -> bool:
-    """Whether the bundle is what is asked for, to the last byte. Asks nobody."""
+    """Whether the bundle is exactly what is requested, to the last byte. Makes no network request."""
     before = read_list(request.path)
     if before is None or before["request"] != request.digest():
         return False
@@ -374,7 +374,7 @@ def make_bundle(module: AnsibleModule) -> t.Dict[str, t.Any]:
 
 @contextlib.contextmanager
 def locked(path: str) -> t.Iterator[None]:
-    """One run at a time: one that was interrupted may still fetch."""
+    """Allow one run at a time: an interrupted one may still be fetching."""
     with open(os.path.join(path, LOCK), "w", encoding="utf-8") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

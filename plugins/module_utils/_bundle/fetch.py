@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a bundle is filled from besides files: charts by helm, images by skopeo. Each is whole before it has a name."""
+"""Sources of a bundle besides files: charts by helm, images by skopeo. A file gets its name only when complete."""
 
 from __future__ import annotations
 
@@ -18,25 +18,25 @@ from .._host.download import AGAIN
 from .._kube.helm import chart_source, check_chart
 from .images import registry_of
 
-with contextlib.suppress(ImportError):  # run_module() says so, by the module's `libraries`
+with contextlib.suppress(ImportError):  # run_module() reports a missing package, from the module's `libraries`
     import yaml
 
 
 class Chart(t.TypedDict):
-    """A chart, and how it is going to be installed."""
+    """A chart, and how it will be installed."""
 
     name: str  # of the release
     chart: str
     repo: str
     version: str
-    sha256: str  # of the packed chart; empty takes any
+    sha256: str  # of the packed chart; empty accepts any
     namespace: str
     values: t.Dict[str, t.Any]
-    images: t.Dict[str, str]  # that take the place of others
+    images: t.Dict[str, str]  # replacements, by original image
 
 
 class Tool:
-    """A program that fetches, with a limit."""
+    """A program that fetches, with a time-out."""
 
     def __init__(self, program: str, package: str, timeout: int) -> None:
         self.program, self.package, self.timeout = program, package, timeout
@@ -65,7 +65,7 @@ class Tool:
 
 
 def pull_chart(helm: Tool, chart: Chart, path: str) -> None:
-    """Put a chart at a path, packed."""
+    """Download a packed chart to a path."""
     with tempfile.TemporaryDirectory(dir=os.path.dirname(path), prefix=".chart-") as scratch:
         helm.run(
             f"The chart {chart['chart']} {chart['version']} could not be fetched.",
@@ -79,7 +79,7 @@ def pull_chart(helm: Tool, chart: Chart, path: str) -> None:
 
 
 def render_chart(helm: Tool, chart: Chart, path: str, kubernetes: str) -> t.List[t.Any]:
-    """The objects of a chart, with the values that it is installed with."""
+    """The objects of a chart, rendered with its values."""
     with nameless_file(json.dumps(chart["values"])) as values:
         text = helm.run(
             f"The chart {chart['chart']} {chart['version']} can't be rendered.",
@@ -92,7 +92,7 @@ def render_chart(helm: Tool, chart: Chart, path: str, kubernetes: str) -> t.List
 
 
 def registries(images: t.Iterable[str], mirror: str) -> str:
-    """registries.conf of skopeo: a site's mirror is asked before each registry."""
+    """skopeo's registries.conf: a site's mirror is tried before each registry."""
     location, insecure = re.sub(r"^https?://", "", mirror, flags=re.IGNORECASE), scheme_of(mirror) == "http"
     entries = [
         f'[[registry]]\nprefix = "{name}"\nlocation = "{name}"\n[[registry.mirror]]\nlocation = "{location}"\n'
@@ -104,15 +104,15 @@ def registries(images: t.Iterable[str], mirror: str) -> str:
 
 
 def copy_image(skopeo: Tool, image: str, architecture: str, path: str, configuration: str) -> str:
-    """Put an image into an archive under its own name. The digest of its manifest there."""
+    """Copy an image into an archive under its own name; returns the digest of its manifest there."""
     part, digest = f"{path}.part", f"{path}.digest"
     if os.path.exists(part):
-        os.remove(part)  # skopeo adds to what is there
+        os.remove(part)  # skopeo would add to an existing archive
     options = ["--registries-conf", configuration] if configuration else []
     skopeo.run(
         f"The image {image} could not be fetched for {architecture}.",
         registry_of(image),
-        # Who signed an image is the registry's and skopeo login's matter; a digest in its name is checked.
+        # Verifying signatures is up to the registry and skopeo login; a digest in the name is checked.
         *("--insecure-policy", "--override-os", "linux", "--override-arch", architecture, *options),
         *("copy", "--quiet", "--retry-times", "3", "--digestfile", digest),
         *(f"docker://{image}", f"oci-archive:{part}:{image}"),

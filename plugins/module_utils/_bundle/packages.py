@@ -1,7 +1,7 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Packages of another host's distribution: apt resolves and checks them in a root of its own, and what it fetched
-becomes a repository."""
+"""Packages for another host's distribution: apt resolves and verifies them in a separate root, and the fetched files
+become a repository."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from .._host.bundle import sha256_of
 
 
 class Platform(t.NamedTuple):
-    """What packages are made for."""
+    """What packages are built for."""
 
     distribution: str
     release: str
@@ -39,7 +39,7 @@ class Platform(t.NamedTuple):
 
 
 def parse_platform(text: str) -> Platform:
-    """debian-bookworm-amd64 in its parts."""
+    """The parts of a name such as debian-bookworm-amd64."""
     parts = text.split("-")
     if len(parts) != 3 or not all(re.fullmatch(r"[a-z0-9]+", part) for part in parts):
         raise FabricError(
@@ -53,19 +53,19 @@ def parse_platform(text: str) -> Platform:
 
 
 def fill_in(text: str, platform: Platform, minor: str) -> str:
-    """A repository's address for a platform."""
+    """The URL of a repository for a platform."""
     words = {"distribution": platform.distribution, "release": platform.release, "minor": minor}
     words["architecture"] = platform.architecture
     return re.sub(r"\{(\w+)\}", lambda found: words.get(found[1], found[0]), text)
 
 
 def transport(dump: str) -> str:
-    """Of apt-config dump what this machine needs to reach the net: proxies and certificates."""
+    """The parts of apt-config dump that this machine needs for network access: proxies and certificates."""
     return "".join(f"{line}\n" for line in dump.splitlines() if re.match(r"Acquire::https?::", line))
 
 
 def configuration(root: str, architecture: str, dump: str) -> str:
-    """apt.conf of a root that knows of no package, and little of this machine."""
+    """apt.conf for a root without installed packages, and mostly independent of this machine."""
     values = {
         "Dir": root,
         "Dir::Etc::parts": f"{root}/none.d",
@@ -88,7 +88,7 @@ def write(path: str, content: bytes) -> None:
 
 
 class AptRoot:
-    """apt for a platform, in a directory."""
+    """apt for a platform, in its own directory."""
 
     def __init__(self, root: str, platform: Platform, timeout: int) -> None:
         self.root, self.platform, self.timeout = root, platform, timeout
@@ -118,7 +118,7 @@ class AptRoot:
         )
 
     def add(self, name: str, repository: Repository, keyring: str) -> None:
-        """Name a repository: its key is served, or is a keyring of this machine. Hosts trust what this one verifies."""
+        """Add a repository: its key is served, or in a keyring of this machine. Hosts trust what is verified here."""
         if repository.get("trusted"):
             raise FabricError(
                 f"Packages without a signature can't be put into a bundle: {name}.",
@@ -138,7 +138,7 @@ class AptRoot:
         write(f"{self.root}/etc/apt/sources.list.d/{name}.sources", text.encode())
 
     def fetch(self, packages: t.Mapping[str, str]) -> t.List[str]:
-        """Fetch packages at their versions with all that they need. Paths of the files that apt has checked."""
+        """Fetch packages at their versions with all dependencies; returns the paths of files that apt has verified."""
         self.run("Could not read the package lists.", "apt-get", "-q", "update", "-o", "APT::Update::Error-Mode=any")
         offers = parse_madison(self.run("Could not list versions.", "apt-cache", "madison", *sorted(packages)))
         chosen = [f"{name}={version}" for name, version in choose(offers, dict(packages)).items()]
@@ -149,7 +149,7 @@ class AptRoot:
         return [self.checked(name, algorithm, digest) for name, algorithm, digest in parse_uris(named)]
 
     def checked(self, name: str, algorithm: str, digest: str) -> str:
-        """An archive as the signed lists have it: of an older download apt compares only the size."""
+        """A package file that matches the signed lists: for an older download, apt compares only the size."""
         path = f"{self.archives}/{name}"
         with open(path, "rb") as file:
             seen = hashlib.new(algorithm, file.read()).hexdigest() if algorithm in ("SHA256", "SHA512") else ""
@@ -165,12 +165,12 @@ class AptRoot:
 
 
 def parse_uris(text: str) -> t.List[t.Tuple[str, str, str]]:
-    """File names with their digests from apt-get --print-uris: 'URI' name size ALGORITHM:digest."""
+    """File names and digests from apt-get --print-uris: 'URI' name size ALGORITHM:digest."""
     return re.findall(r"^'[^']+' (\S+\.deb) \d+ *(?:(\w+):([0-9a-f]+))?$", text, re.MULTILINE)
 
 
 def pool_name(archive: str) -> str:
-    """A package's file without its epoch, as repositories have it: a URL can't be mistaken."""
+    """The file name of a package without its epoch, as in repositories, where a URL is unambiguous."""
     name, _underscore, rest = os.path.basename(archive).partition("_")
     return f"{name}_{re.sub(r'^[0-9]+%3a', '', rest)}"
 
@@ -181,7 +181,7 @@ def repositories(
     given: t.Mapping[str, t.Mapping[str, str]],
     distribution: t.Sequence[t.Mapping[str, str]],
 ) -> t.Dict[str, t.Tuple[Repository, str]]:
-    """All that apt takes packages from, by name, each with a keyring of this machine or none."""
+    """All repositories that apt uses, by name, each with a keyring of this machine, if any."""
     filled = {
         name: {key: fill_in(str(value), platform, minor) for key, value in one.items()} for name, one in given.items()
     }
@@ -192,7 +192,7 @@ def repositories(
 
 
 def index_entry(fields: str, name: str, size: int, sha256: str) -> str:
-    """A package in a repository's index: what it says of itself, and where it is."""
+    """A package in a repository's index: its own fields, and its location."""
     return f"{fields.rstrip()}\nFilename: ./{name}\nSize: {size}\nSHA256: {sha256}\n"
 
 

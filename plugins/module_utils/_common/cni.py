@@ -9,7 +9,7 @@ import typing as t
 
 
 def plugins_of(text: object) -> t.List[t.Dict[str, t.Any]]:
-    """The plugins of a configuration, in their order; none of one that is not to be read."""
+    """The plugins of a configuration, in their order; none if it can't be read."""
     try:
         config = json.loads(str(text or "{}"))
     except ValueError:

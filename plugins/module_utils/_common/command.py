@@ -16,14 +16,14 @@ import typing as t
 from .._model.failure import Code
 from .text import printable
 
-# Where system programs live that a user's PATH may lack.
+# Directories of system programs that a user's PATH may lack.
 SYSTEM_PATHS = ("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin")
-ASK = 5.0  # seconds between two questions whether a program runs in vain
-GRACE = 5.0  # seconds that a program whose time is up has to tidy up
+ASK = 5.0  # seconds between two checks whether a program runs in vain
+GRACE = 5.0  # seconds that a program has to clean up after its time-out
 
 
 class Done(t.NamedTuple):
-    """How a program ended. rc is None when it was killed because its time was up, 127 when there is no such program."""
+    """How a program ended. rc is None if it was killed after its time-out, and 127 if there is no such program."""
 
     rc: t.Optional[int]
     out: str = ""
@@ -31,12 +31,12 @@ class Done(t.NamedTuple):
 
     @property
     def code(self) -> Code:
-        """Of the failure, where it is one."""
+        """The error code, if it failed."""
         return "timeout" if self.rc is None else "missing-requirement" if self.rc == 127 else "command-failed"
 
 
 def find_program(name: str) -> str:
-    """The program's path; empty when there is none."""
+    """The program's path; empty if there is none."""
     return shutil.which(name, path=os.pathsep.join([os.environ.get("PATH", ""), *SYSTEM_PATHS])) or ""
 
 
@@ -45,7 +45,7 @@ def _text(data: t.Optional[bytes]) -> str:
 
 
 def _ended(rc: t.Optional[int], out: t.Optional[bytes], err: t.Optional[bytes]) -> Done:
-    """What a program prints is parsed, its errors are shown."""
+    """Output gets parsed and stays as it is; errors are shown and made printable."""
     return Done(rc, _text(out), printable(_text(err)))
 
 
@@ -58,9 +58,9 @@ def run_program(
     pass_fds: t.Sequence[int] = (),
     in_vain: t.Optional[t.Callable[[], bool]] = None,
 ) -> Done:
-    """Run `argv` in a session of its own, so that what it started can be killed with it. `data` is its input.
+    """Run `argv` in its own session, so that its children can be killed with it. `data` is its standard input.
 
-    Its time is up early when `in_vain`, asked every few seconds, says that it waits for nothing.
+    It is ended early if `in_vain`, checked every few seconds, says that waiting is pointless.
     """
     program = find_program(argv[0])
     if not program:
@@ -84,14 +84,14 @@ def run_program(
             out, err = process.communicate(given, timeout=min(left, ASK) if in_vain else left)
             return _ended(process.returncode, out, err)
         except subprocess.TimeoutExpired as expired:
-            given = None  # it is on its way
+            given = None  # sent already
             if in_vain is None or left <= ASK or in_vain():
                 return _kill(process, expired)
 
 
 def nameless_file(text: str) -> t.IO[str]:
-    """A file for secrets, which programs read at path_of() it. It has no name, so none is left if this is killed."""
-    # Elsewhere than on Linux, all who open it there would share one place in it: a second reader would get nothing.
+    """A file for secrets, which programs read at its path_of(). It has no name, so a kill leaves no file behind."""
+    # On other systems than Linux, all readers there would share one file offset: a second one would get nothing.
     make = tempfile.TemporaryFile if os.path.isdir("/proc/self/fd") else tempfile.NamedTemporaryFile
     file = t.cast(t.IO[str], make("w", encoding="utf-8"))
     file.write(text)
@@ -100,18 +100,18 @@ def nameless_file(text: str) -> t.IO[str]:
 
 
 def path_of(file: t.IO[str]) -> str:
-    """Where a program finds an open file that it was given by `pass_fds`."""
+    """The path at which a program finds an open file that it inherits by `pass_fds`."""
     return file.name if isinstance(file.name, str) else f"/dev/fd/{file.fileno()}"
 
 
 def output_of(*argv: str, timeout: float = 30) -> str:
-    """What a program prints, without spaces around it; empty when it is missing, fails or does not end in time."""
+    """The stripped output of a program; empty if it is missing, fails or does not end in time."""
     done = run_program(argv, timeout)
     return done.out.strip() if done.rc == 0 else ""
 
 
 def _ends_within(process: subprocess.Popen[bytes], seconds: float) -> bool:
-    """Whether a process ends. It is not reaped, so that its number stays that of its group."""
+    """Whether a process ends. It is not reaped, so that its process group keeps its ID."""
     give_up = time.monotonic() + seconds
     while os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
         if time.monotonic() > give_up:
@@ -121,7 +121,7 @@ def _ends_within(process: subprocess.Popen[bytes], seconds: float) -> bool:
 
 
 def _kill(process: subprocess.Popen[bytes], expired: subprocess.TimeoutExpired) -> Done:
-    # The leader and all its children may just have ended.
+    # The leader and all its children may have just ended.
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGTERM)
         _ends_within(process, GRACE)
@@ -130,5 +130,5 @@ def _kill(process: subprocess.Popen[bytes], expired: subprocess.TimeoutExpired) 
         out, err = process.communicate(timeout=1)
         return _ended(None, out, err)
     except subprocess.TimeoutExpired:
-        # A child that left the session still holds the pipes: take what came so far.
+        # A child that left the session still holds the pipes: use what has arrived.
         return _ended(None, expired.stdout, expired.stderr)

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What differs between two values of JSON, in words."""
+"""Differences between two JSON values, in words."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ import typing as t
 
 from .text import shorten_list
 
-# By one of these, entries of a list are told apart.
+# Keys that identify the entries of a list.
 KEYS = ("name", "host", "cidr", "resourceName", "address", "range")
-ABSENT = object()  # stands for what one of the two lacks
-ENTRIES = 8  # of a list, or fields of an entry, in one sentence
-Words = t.Tuple[str, str]  # for the first and the second, such as `in the file` and `now`
+ABSENT = object()  # stands for a value that one side lacks
+ENTRIES = 8  # entries of a list, or fields of an entry, in one sentence
+Words = t.Tuple[str, str]  # for the first and the second value, such as `in the file` and `now`
 
 
 def differences(first: t.Any, second: t.Any, words: Words, path: str = "") -> t.Iterator[str]:
@@ -30,7 +30,7 @@ def differences(first: t.Any, second: t.Any, words: Words, path: str = "") -> t.
 
 
 def by_key(items: t.Any) -> t.Optional[t.Dict[str, t.Any]]:
-    """The entries of a list by what tells them apart; None where nothing does."""
+    """The entries of a list by what identifies them; None if nothing does."""
     if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
         return None
     for key in KEYS:
@@ -41,7 +41,7 @@ def by_key(items: t.Any) -> t.Optional[t.Dict[str, t.Any]]:
 
 
 def _entries(first: t.List[t.Any], second: t.List[t.Any], words: Words, path: str) -> t.Iterator[str]:
-    """The entries of a list that differ; of one in another order that order."""
+    """The entries of a list that differ; if only their order differs, the order."""
     before, after = by_key(first), by_key(second)
     if before is not None and after is not None:
         if set(before) == set(after) and list(before) != list(after):
@@ -54,7 +54,7 @@ def _entries(first: t.List[t.Any], second: t.List[t.Any], words: Words, path: st
         (words[1], [text for text in others if text not in texts]),
     )
     told = [f"only {word} {shorten_list(items, ENTRIES)}" for word, items in sides if items]
-    if not told:  # an order, or duplicate entries
+    if not told:  # different order, or duplicate entries
         told = [f"{shorten_list(items, ENTRIES)} {word}" for word, items in zip(words, (texts, others))]
     yield _sentence(path, ", ".join(told))
 
@@ -68,7 +68,7 @@ def _text(value: t.Any) -> str:
         return "not there"
     if value in ("", None):
         return "none"
-    if isinstance(value, dict):  # by its scalar fields: enough to know which one it is
+    if isinstance(value, dict):  # its scalar fields are enough to identify it
         fields = [f"{key} {_text(item)}" for key, item in value.items() if not isinstance(item, (dict, list))]
         return shorten_list(fields, ENTRIES) or "{}"
     if isinstance(value, list):

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Digests as people write them, and images that are named by one."""
+"""Digests as people write them, and images pinned by a digest."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ SHA256 = re.compile(r"(?:sha256:)?([0-9a-fA-F]{64})")
 
 
 def plain_digest(text: str) -> str:
-    """The 64 digits of a digest with or without sha256: before it, in lower case; empty for anything else."""
+    """The 64 digits of a digest, in lower case, with or without the prefix sha256:; empty for anything else."""
     match = SHA256.fullmatch(text.strip())
     return match[1].lower() if match else ""
 
 
 def require_digest(text: str, where: str) -> str:
-    """The digits of a digest that was given; empty where none was."""
+    """The digits of a given digest; empty if none was given."""
     digits = plain_digest(text)
     if text.strip() and not digits:
         raise FabricError(
@@ -33,7 +33,7 @@ def require_digest(text: str, where: str) -> str:
 
 
 def full_image(image: str) -> str:
-    """An image with its registry, as containerd calls it: nginx:1 is docker.io/library/nginx:1."""
+    """An image with its registry, as containerd names it: nginx:1 is docker.io/library/nginx:1."""
     first, slash, _rest = image.partition("/")
     if not slash:
         return f"docker.io/library/{image}"
@@ -46,18 +46,18 @@ def image_tag(image: str) -> str:
 
 
 def without_digest(image: str) -> str:
-    """The name of an image and its tag."""
+    """The name and tag of an image."""
     return image.partition("@")[0]
 
 
 def pinned_image(image: str, digests: t.Mapping[str, str]) -> str:
-    """An image with its tag and the digest of the table; as it is where it has one, or the table has none."""
+    """An image with its tag and its digest in the table; unchanged if it has a digest, or the table has none."""
     digest = "" if "@" in image else digests.get(image) or digests.get(full_image(image), "")
     return f"{image}@{digest}" if digest else image
 
 
 def pin_images(value: object, digests: t.Mapping[str, str]) -> object:
-    """An image, a list of images, or objects: there every `image` that has a `name` beside it is a container's."""
+    """Pin an image, a list of images, or objects: in those, an `image` with a `name` beside it is a container's."""
     if isinstance(value, str):
         return pinned_image(value, digests)
     if isinstance(value, list):

@@ -1,12 +1,12 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""CoreDNS asks the DNS servers of its host. Where one of them asks CoreDNS, it ends."""
+"""CoreDNS forwards to the DNS servers of its host. If one of them forwards back to CoreDNS, CoreDNS exits."""
 
 from __future__ import annotations
 
 import re
 
-LOOP = re.compile(r"plugin/loop: Loop .* detected")  # its log then
+LOOP = re.compile(r"plugin/loop: Loop .* detected")  # what it logs then
 LOOP_STEP = (
     "Write the real servers into a file on every host, and name it in kubernetes_kubelet_config: {resolvConf: FILE}."
     " Or run systemd-resolved, whose own servers kubeadm takes."

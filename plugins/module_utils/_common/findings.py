@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Findings of a plan or a preflight: collected over all hosts, each under the name of its check."""
+"""Findings of a plan or a preflight, collected over all hosts, each under the name of its check."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ ALLOWABLE: t.Dict[str, str] = {
     "virtual-address-in-use": "the virtual address of the API is free",
     "vipu": "every IPU host knows its V-IPU controller",
 }
-# Without these there is no plan, or it can't be applied: allowing them would not help.
+# Without these, there is no plan, or it can't be applied: allowing them would not help.
 REQUIRED: t.Dict[str, str] = {
     "allow": "the names of allowed checks exist",
     "api-packages": "the host that speaks to the API has the Python packages for that",
@@ -132,14 +132,14 @@ REQUIRED: t.Dict[str, str] = {
 CHECKS: t.Dict[str, str] = {**ALLOWABLE, **REQUIRED}
 
 
-ALIKE = 3  # findings with the same words that are told one by one
-TOGETHER = ("unobserved",)  # alike from two hosts on, if the cause is the same
-SIDE_BY_SIDE = ("fabric-nic",)  # alike are one from two hosts on, with what was seen on each of a few
-ONE_BY_ONE = ("plan-moved",)  # each is a decision, and they have a limit of their own
+ALIKE = 3  # findings with the same words that are reported one by one
+TOGETHER = ("unobserved",)  # folded from two hosts on, if the cause is the same
+SIDE_BY_SIDE = ("fabric-nic",)  # folded from two hosts on, with what was seen on each of a few
+ONE_BY_ONE = ("plan-moved",)  # each is a decision, and they have their own limit
 
 
 def _folded(group: t.Sequence[Finding]) -> t.List[Finding]:
-    """Findings that differ only in what was seen on their hosts, as one where there are many, or of NICs a few."""
+    """Fold findings that differ only in what was seen on their hosts: into one if they are many, or SIDE_BY_SIDE."""
     first = group[0]
     apart = 1 if first["check"] in TOGETHER else ALIKE
     few = len(group) <= apart
@@ -157,16 +157,16 @@ def _folded(group: t.Sequence[Finding]) -> t.List[Finding]:
 
 
 def _cause(finding: Finding) -> str:
-    """What ends the message of a host that can't be reached, without its address, its port and the time."""
+    """The end of an unreachable host's message, without its address, its port and the time."""
     if finding["check"] not in TOGETHER:
         return ""
     return re.sub(r"\S*\d\S*", "", finding["seen"].rpartition(": ")[2])
 
 
 def fold_networks(findings: t.Sequence[Finding], names: t.Sequence[t.Sequence[str]]) -> t.List[Finding]:
-    """Findings that differ only by a network as one, which names them all.
+    """Fold findings that differ only in a network into one that names all networks.
 
-    names: what findings call each network: its own name, and that of its resource.
+    names: the names that findings use for each network: its own, and that of its resource.
     """
     groups: t.Dict[t.Tuple[str, ...], t.List[t.Tuple[str, Finding]]] = {}
     for number, finding in enumerate(findings):
@@ -179,7 +179,7 @@ def fold_networks(findings: t.Sequence[Finding], names: t.Sequence[t.Sequence[st
 
 
 def _pattern(name: str) -> t.Pattern[str]:
-    """The name as a word: rail-1 is not in rail-10."""
+    """A pattern of the name as a whole word: rail-1 does not match in rail-10."""
     return re.compile(rf"(?<![\w/-]){re.escape(name)}(?![\w/-])")
 
 
@@ -201,7 +201,7 @@ def _of_networks(group: t.Sequence[t.Tuple[str, Finding]]) -> Finding:
 
 
 class Findings:
-    """Collects findings; the same one on several hosts is kept once, with the hosts."""
+    """Collects findings; the same finding of several hosts is kept once, with all hosts."""
 
     def __init__(self, allow: t.Sequence[str] = ()) -> None:
         self._allow = set(allow) & set(ALLOWABLE)
@@ -214,7 +214,7 @@ class Findings:
     def error(
         self, check: str, hosts: t.Iterable[str], what: str, seen: str, next_step: str, allowed: str = ""
     ) -> None:
-        """allowed: how it may be allowed, where that is more than to pass over the check."""
+        """allowed: how to allow it, if that takes more than skipping the check."""
         if check in self._allow:
             self._add("warning", check, hosts, what, seen, f"Allowed, so it does not stop the run. {next_step}")
             return
@@ -241,9 +241,9 @@ class Findings:
         return any(finding["check"] == check for finding in self.errors)
 
     def as_list(self) -> t.List[Finding]:
-        """Errors before warnings, each in the order in which they were reported.
+        """Errors before warnings, each in the order of reporting.
 
-        What several hosts have in common but for what was seen is one finding: a mistake in a setting is one mistake.
+        Findings of several hosts that differ only in what was seen become one: a mistake in a setting is one mistake.
         """
         groups: t.Dict[t.Tuple[str, ...], t.List[Finding]] = {}
         for finding in sorted(self._findings.values(), key=lambda finding: finding["level"]):

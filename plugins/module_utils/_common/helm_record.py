@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The Secret in which helm keeps a revision of a release, and the values of a chart by their paths."""
+"""The Secret in which helm stores a revision of a release, and the values of a chart by path."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ import typing as t
 
 from .redaction import redact
 
-# The digest of the post-renderer's work is kept as a label of the release: helm itself does not record it.
+# The digest of the post-renderer's changes is a label of the release: helm itself does not record it.
 RENDER_LABEL = "ipu.fabric/render"
 
-Object = t.Mapping[str, t.Any]  # of Kubernetes
-Record = t.Dict[str, t.Any]  # of helm: any JSON
+Object = t.Mapping[str, t.Any]  # of the Kubernetes API
+Record = t.Dict[str, t.Any]  # of helm: arbitrary JSON
 
 
 def unpack(secret: Object) -> Record:
@@ -26,16 +26,16 @@ def unpack(secret: Object) -> Record:
 
 
 def by_path(values: t.Mapping[str, t.Any], start: str = "") -> t.Dict[str, str]:
-    """Values of a chart as texts, by paths such as worker.hostNetwork. A list is one value."""
+    """Values of a chart as strings, by paths such as worker.hostNetwork. A list is one value."""
     found: t.Dict[str, str] = {}
     for key, value in values.items():
         if isinstance(value, dict) and value:
             found.update(by_path(value, f"{start}{key}."))
-        elif value is not None:  # null takes a default away
+        elif value is not None:  # null removes a default
             found[f"{start}{key}"] = value if isinstance(value, str) else json.dumps(value, sort_keys=True)
     return found
 
 
 def shown(values: t.Mapping[str, t.Any]) -> t.Dict[str, str]:
-    """The same, without what is secret."""
+    """The values of a chart by path, without secrets."""
     return by_path(t.cast("t.Dict[str, t.Any]", redact(values)))

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Limits of locked memory, as systemd, the kernel and Docker write them, and as people read them."""
+"""Limits of locked memory, as systemd, the kernel and Docker write them, and for people."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ FACTORS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40, "P": 1 << 50,
 
 
 def limit_bytes(limit: str) -> float:
-    """Bytes of a limit; math.inf is no limit. ValueError for anything else."""
+    """A limit in bytes; math.inf if unlimited. ValueError for anything else."""
     if limit in UNLIMITED:
         return math.inf
     number, factor = (limit[:-1], FACTORS[limit[-1]]) if limit[-1:] in FACTORS else (limit, 1)

@@ -1,8 +1,8 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A proxy of a module, whose URLs may have a password in them.
+"""The proxy of a module, whose URLs may contain a password.
 
-It is an option: Ansible puts the environment of a task on a command line, which -vvv and `ps` show.
+It is an option, since Ansible puts the environment of a task on a command line, which -vvv and `ps` show.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ PROXY: t.Dict[str, t.Any] = {
 
 
 def proxy_variables(proxy: t.Mapping[str, t.Any]) -> t.Dict[str, str]:
-    """The variables that tell programs of it; none without a proxy."""
+    """The proxy's environment variables for programs; none without a proxy."""
     urls = {"http_proxy": proxy.get("http") or "", "https_proxy": proxy.get("https") or ""}
     if not any(urls.values()):
         return {}
@@ -31,5 +31,5 @@ def proxy_variables(proxy: t.Mapping[str, t.Any]) -> t.Dict[str, str]:
 
 
 def use_proxy(proxy: t.Mapping[str, t.Any]) -> None:
-    """For all that this process downloads, and for the programs that it starts."""
+    """Set the proxy for all downloads of this process, and for programs that it starts."""
     os.environ.update(proxy_variables(proxy))

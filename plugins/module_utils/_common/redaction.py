@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Take secrets out of objects and logs that leave the site. Pure; in doubt it takes out more."""
+"""Removes secrets from objects and logs that leave the site. Pure functions; in doubt they remove more."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import typing as t
 
 from .secrets import NOT_SHOWN, OF_REGISTRIES, is_secret_name, secrets_in
 
-# Texts of programs have lines of any length. All patterns below have bounds, so that a text takes time by its length.
+# Lines in programs' output have any length. All patterns below are bounded, so the time depends only on the length.
 LONGEST_LINE = 8192
 CUT = " (the rest of this line is not shown)"
 PREFIXES = (
@@ -25,23 +25,23 @@ PREFIXES = (
     *("dapi[0-9a-f]{32}", r"lin_api_\w{20,}", "rubygems_[0-9a-f]{20,}", r"(?:\w{10,16}\.)?atlasv1\.[\w-]{20,}"),
 )
 BEGINS = r"(?:(?<![A-Za-z0-9])|(?<=\\[nrt]))"
-# What gives itself away by its form. The tail of a log may end within a key.
+# Secrets that are recognized by their form. The tail of a log may end within a key.
 BY_FORM = tuple(
     re.compile(form, re.DOTALL)
     for form in (
         r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY.*?(?:-----END [A-Z0-9 ]{0,40}PRIVATE KEY-----|\Z)",
-        r"LS0tLS1CRUdJTi[A-Za-z0-9+/=_-]*",  # PEM in base64, as kubeconfigs have it
+        r"LS0tLS1CRUdJTi[A-Za-z0-9+/=_-]*",  # PEM in base64, as in kubeconfigs
         BEGINS + r"eyJ[\w-]{8,}(?:\.[\w-]*){1,2}",  # JSON web tokens
         r"(?<![a-z0-9])[a-z0-9]{6}\.[a-z0-9]{16}(?![a-z0-9])",  # of kubeadm join
         rf"{BEGINS}(?:{'|'.join(PREFIXES)})",
-        # Hashes of passwords.
+        # Password hashes.
         r"\$(?:2[abxy]?|[1567y]|apr1|argon2\w{0,2}|scrypt|pbkdf2[\w-]{0,10})\$[\w./$+=,*-]{8,}",
     )
 )
-HIDDEN = "\ue000"  # in place of NOT_SHOWN, whose two words no pattern is to take for a value
+HIDDEN = "\ue000"  # stands in for NOT_SHOWN, whose two words no pattern must take for a value
 FORMS: t.Sequence[t.Tuple[t.Pattern[str], str]] = (
     *((form, HIDDEN) for form in BY_FORM),
-    # Commands of workloads, as kubelets and runc print them.
+    # Commands of workloads, as printed by kubelets and runc.
     (re.compile(r"(\b(?:Command|Args):\[)[^\]\n]{1,8192}"), rf"\1{HIDDEN}"),
     (re.compile(r"(\bexec: \\{0,3}\")[^\"\n]{0,2048} [^\"\n]{0,2048}"), rf"\1{HIDDEN}"),
     (re.compile(r"\b(bearer|basic)(\s{1,8})[\w.~+/=-]{6,}", re.IGNORECASE), rf"\1\2{HIDDEN}"),
@@ -59,7 +59,7 @@ FORMS: t.Sequence[t.Tuple[t.Pattern[str], str]] = (
         re.compile(r"([?&](?:sig|signature|code|key)=)[^&\s\"'#]{1,2048}", re.IGNORECASE),
         rf"\1{HIDDEN}",
     ),
-    # On command lines: a name and its password, or a password alone.
+    # On command lines: a user with a password, or a password alone.
     (
         re.compile(r"(?<!\S)(-{1,2}(?:u|user|proxy-user|[a-z-]{0,16}creds)[ =][\"']?[^\s:\"'/]{1,64}):[^\s\"']{1,256}"),
         rf"\1:{HIDDEN}",
@@ -88,11 +88,11 @@ FORMS: t.Sequence[t.Tuple[t.Pattern[str], str]] = (
         re.compile(r"\b((?:auth_pass|(?:r[ow])?community|requirepass|masterauth)[ \t]{1,8})\S{1,256}"),
         rf"\1{HIDDEN}",
     ),
-    # The content of a Secret in YAML.
+    # The content of a Secret, as YAML.
     (re.compile(r"(?<![^\n])((?:string)?[dD]ata:[ \t]*)(?:\n[ \t]+[^\n]+)+"), rf"\1{HIDDEN}"),
 )
 ELEMENT = re.compile(r"(<([\w:.-]{1,64})(?:\s[^<>]{0,200})?>)[^<\n]{1,1024}(?=</)")
-# What has no form may still be too mixed for a word or a name.
+# What has no known form may still be too random for a word or a name.
 WORDS = re.compile(r"[A-Za-z0-9+/_=-]{12,}")
 RUN = re.compile(r"[A-Za-z0-9]{12,}")
 HEX = re.compile(r"(?<![0-9A-Za-z])[0-9a-f]{32,}(?![0-9A-Za-z])")
@@ -103,26 +103,26 @@ IDENTITY = re.compile(
 )
 END_OF_KEY = re.compile(r"-----END [A-Z0-9 ]{0,40}PRIVATE KEY")
 PART_OF_KEY = re.compile(r"[A-Za-z0-9+/=]{16,}\s*$")
-# A name, and what stands between it and its value: `=`, `:`, or what divides a flag from it. Quotes may be escaped.
+# A name, and what separates it from its value: `=`, `:`, or a flag's separator. Quotes may be escaped.
 NAMED = re.compile(
     r"(?<![\w.-])(?P<name>(?P<flag>-)?[\w.-]{1,256})"
     r"(?P<between>(?:\\{0,8}[\"'])?\s{0,8}(?:=>|:=|[:=])[ \t]*|(?(flag)(?:\\{0,8}[\"'])?[, \t]{1,8}|(?!)))"
 )
-# It ends at a quote that is escaped as often as the first: one that is escaped once more is within.
+# It ends at a quote that is escaped as often as the first: one that is escaped once more is inside.
 QUOTED = re.compile(r"(?P<quote>\\{0,16}[\"']).*?(?P<end>(?<!\\)(?P=quote)|$)", re.MULTILINE)
 WORD = re.compile(r"\S+")
 LINE = re.compile(r"[^\n]+")
-BLOCK = re.compile(r"(?:[|>][-+\d]{0,2})?[ \t]*(?:\n[ \t]+[^\n]+)+")  # of YAML, below the name
-# Environments as kubelets print them: EnvVar{Name:A,Value:b,ValueFrom:nil,}, and as JSON and YAML within a text.
+BLOCK = re.compile(r"(?:[|>][-+\d]{0,2})?[ \t]*(?:\n[ \t]+[^\n]+)+")  # a YAML block, below the name
+# Environments as printed by kubelets (EnvVar{Name:A,Value:b,ValueFrom:nil,}), and as JSON and YAML within text.
 OF_ENVIRONMENT = re.compile(
     r"\bname\\*[\"']?[:=]\s*\\*[\"']?[\w.-]+\\*[\"']?(?:[,\s]|\\+n){1,12}\\*[\"']?value\\*[\"']?[:=][ \t]*",
     re.IGNORECASE,
 )
 TO_THE_NEXT = re.compile(r".+?(?=,?\s*ValueFrom:|$)", re.MULTILINE)
 OBJECT = re.compile(r"\{\s*\"")
-# A token has no spaces, so what a program says behind `failed to fetch token:` stays. A passphrase may have some.
+# A token has no spaces, so text after `failed to fetch token:` stays. A passphrase may have some.
 ONE_WORD = ("token", "secret", "key", "auth")
-# A volume names its Secret, and a token that the kubelet will ask for: names, and no secrets.
+# A volume names its Secret, or a token that the kubelet will request: these are names, not secrets.
 REFERENCES = ("secret", "serviceAccountToken")
 REFERENCE_FIELDS = {"secretName", "name", "items", "optional", "defaultMode", "path", "expirationSeconds", "audience"}
 SHORT = 256  # characters
@@ -130,14 +130,14 @@ OF_LOGINS = ("auths", ".dockerconfigjson", ".dockercfg")
 
 
 def redact(value: object) -> object:
-    """The data without secrets. What is called a secret in one place is taken out of all others too."""
+    """The data without secrets. A secret that is recognized in one place is removed everywhere."""
     known = sorted(known_secrets(value), key=len, reverse=True)
     pattern = re.compile("|".join(map(re.escape, known))) if known else None
     return _redacted(value, pattern)
 
 
 def known_secrets(value: object) -> t.Set[str]:
-    """Texts under the name of a secret, in data and in JSON within its texts."""
+    """Texts that are secrets by their keys, in data and in JSON within its texts."""
     if isinstance(value, dict):
         plain = {key: item for key, item in value.items() if not is_reference(str(key), item)}
         own = secrets_in({key: item for key, item in plain.items() if not isinstance(item, (dict, list))})
@@ -157,7 +157,7 @@ def is_reference(key: str, item: object) -> bool:
 
 
 def as_json(value: object) -> object:
-    """An object or a list that is a text in other data, as in annotations; None for all else."""
+    """An object or list stored as a string in other data, as in annotations; None for anything else."""
     if isinstance(value, str) and value.lstrip()[:1] in ("{", "["):
         try:
             return json.loads(value)
@@ -167,7 +167,7 @@ def as_json(value: object) -> object:
 
 
 def is_hidden(key: str, item: object, holder: t.Mapping[str, object]) -> bool:
-    """Whether all that a key of an object holds is a secret."""
+    """Whether everything that an object has under a key is secret."""
     if is_reference(key, item):
         return False
     if key in ("data", "stringData") and holder.get("kind") == "Secret":
@@ -206,7 +206,7 @@ def is_flag(item: object) -> bool:
 
 
 def _blank(value: object) -> object:
-    """Nothing of it but that there was something."""
+    """Hide a value, but show whether there was one."""
     return value if value is None or isinstance(value, bool) or value in ("", {}, []) else NOT_SHOWN
 
 
@@ -215,13 +215,13 @@ def _text(text: str, known: t.Optional[t.Pattern[str]]) -> str:
 
 
 def redact_log(text: str, size: int) -> str:
-    """The end of a log. What is cut off before it is redacted ends with a line, well before what is kept."""
+    """The end of a log, redacted. It is cut before that at a line, well before the part that is kept."""
     text, most = with_short_lines(text), 4 * max(size, LONGEST_LINE)
     return redact_text(text if len(text) <= most else text[-most:].partition("\n")[2])[-size:]
 
 
 def redact_text(text: str) -> str:
-    """A log without what looks like a secret, and without what follows the name of one."""
+    """A log without what looks like a secret, and without what follows a secret's name."""
     return _redact_short(text) if len(text) < SHORT else _redact_text(text)
 
 
@@ -236,7 +236,7 @@ def _redact_text(text: str) -> str:
     return HEX.sub(_shortened, WORDS.sub(_unless_random, text)).replace(HIDDEN, NOT_SHOWN)
 
 
-_redact_short = functools.lru_cache(maxsize=8192)(_redact_text)  # names, addresses and states occur again and again
+_redact_short = functools.lru_cache(maxsize=8192)(_redact_text)  # names, addresses and states are repeated often
 
 
 def with_short_lines(text: str) -> str:
@@ -258,13 +258,13 @@ def is_mixed(text: str) -> bool:
 
 
 def is_base64(word: str) -> bool:
-    """Whether a word is data: `+` is in no path, and 40 characters are a key of AWS."""
+    """Whether a word is encoded data: paths contain no `+`, and 40 characters are an AWS key."""
     enough = (len(word) >= 24 and "+" in word) or (len(word) == 40 and "-" not in word and "_" not in word)
     return enough and is_mixed(word) and evenness(word) >= 3.8
 
 
 def is_random(run: str) -> bool:
-    """Whether letters and digits follow each other as in no word or name."""
+    """Whether letters and digits alternate as in no word or name."""
     kinds = ["d" if each.isdigit() else "u" if each.isupper() else "l" for each in run]
     changes = sum(a != b for a, b in zip(kinds, kinds[1:])) / len(run)
     groups = len(re.findall("[0-9]+", run))
@@ -274,22 +274,22 @@ def is_random(run: str) -> bool:
 
 
 def evenness(text: str) -> float:
-    """Shannon's entropy of its characters, in bits."""
+    """The Shannon entropy of the text's characters, in bits."""
     shares = [text.count(each) / len(text) for each in set(text)]
     return -sum(share * math.log2(share) for share in shares)
 
 
 def _shortened(match: t.Match[str]) -> str:
-    """Digests and IDs stay where something says so; of others what crictl and docker show of an ID."""
+    """Digests and IDs that are named as such stay; others are shortened as crictl and docker shorten IDs."""
     before = match.string[max(0, match.start() - 32) : match.start()]
     plain = len(set(match[0])) <= 2  # zeros
     return match[0] if plain or IDENTITY.search(before) else f"{match[0][:12]}{NOT_SHOWN}"
 
 
 def _rule_of(named: t.Match[str]) -> t.Optional[t.Pattern[str]]:
-    """What the value of this name is without quotes; None if it is no secret."""
+    """The pattern of this name's unquoted value; None if it is not a secret."""
     name = named["name"].lower()
-    # Behind a newline that is written as \\n, the n belongs to it.
+    # After a newline written as \\n, the match includes the n.
     names = (named["name"], named["name"][1:] if named.string[named.start() - 1 : named.start()] == "\\" else "")
     if not any(is_secret_name(each) or each.lower() in OF_REGISTRIES for each in names):
         return None
@@ -299,7 +299,7 @@ def _rule_of(named: t.Match[str]) -> t.Optional[t.Pattern[str]]:
 def _hide_values(
     text: str, named: t.Pattern[str], rule_of: t.Callable[[t.Match[str]], t.Optional[t.Pattern[str]]]
 ) -> str:
-    """The text, without what follows a match of `named` if there is a rule for it."""
+    """The text, with what follows each match of `named` hidden if there is a rule for it."""
     parts: t.List[str] = []
     place = 0
     while True:
@@ -320,7 +320,7 @@ def _hide_values(
 
 
 def _with_objects_redacted(text: str) -> str:
-    """Programs log objects as JSON, with other text around it."""
+    """Redact JSON objects that programs log within other text."""
     parts: t.List[str] = []
     place = 0
     for start, end, value in _objects_in(text):
@@ -330,7 +330,7 @@ def _with_objects_redacted(text: str) -> str:
 
 
 def _objects_in(text: str) -> t.Iterator[t.Tuple[int, int, object]]:
-    """Where they begin and end in a text, and what they are."""
+    """Start, end and value of the JSON objects in a text."""
     decoder, end, budget = json.JSONDecoder(), 0, 4 * len(text)
     for start in (match.start() for match in OBJECT.finditer(text)):
         if start >= end and budget > 0:
@@ -345,7 +345,7 @@ def _objects_in(text: str) -> t.Iterator[t.Tuple[int, int, object]]:
 
 
 def without_ends_of_keys(text: str) -> str:
-    """The tail of a log may begin within a key."""
+    """Remove the ends of keys: the tail of a log may begin within a key."""
     if not END_OF_KEY.search(text):
         return text
     lines = text.split("\n")

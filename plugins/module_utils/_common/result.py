@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How every module ends: with an outcome, or with one kind of error."""
+"""How every module ends: with an outcome, or with an error of one kind."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .text import printable
 if t.TYPE_CHECKING:
     from .command import Done
 
-# What to do about a failure that only has a message.
+# The next step for a failure that only has a message.
 STEPS: t.Dict[Code, str] = {
     "invalid-input": "Correct the options that the message names.",
     "missing-requirement": "Install it for the Python that the message names.",
@@ -25,11 +25,11 @@ STEPS: t.Dict[Code, str] = {
 
 
 class FabricError(Exception):
-    """Something that a person has to act on.
+    """Something on which a person must act.
 
-    what: what was looked for or tried; where: host, file, URL or object; seen: what was found instead;
-    next_step: what to do now; code: its kind; transient: where this one differs from its kind;
-    facts: what else the result has.
+    what: what was expected or tried; where: host, file, URL or object; seen: what was found instead;
+    next_step: what to do now; code: its kind; transient: overrides that of its kind;
+    facts: additional fields of the result.
     """
 
     def __init__(
@@ -59,12 +59,12 @@ class FabricError(Exception):
         }
 
     def result(self) -> t.Dict[str, t.Any]:
-        """What a module returns that ends with it."""
+        """The result of a module that ends with this error."""
         return {**self.facts, "msg": str(self), "error": self.as_failure()}
 
 
 def printed_by(done: Done, seconds: float, what: str, where: str, next_step: str) -> str:
-    """What a program has printed that had to succeed within so many seconds; a FabricError where it has not."""
+    """The output of a program that must succeed within `seconds`; FabricError if it does not."""
     if done.rc == 0:
         return done.out
     said = (done.err or done.out).strip()[-800:]
@@ -74,15 +74,15 @@ def printed_by(done: Done, seconds: float, what: str, where: str, next_step: str
 
 
 def plain_failure(message: str, where: str, code: Code) -> Failure:
-    """The part `error` of a result whose message is all that is known."""
+    """The part `error` of a result when only a message is known."""
     step = STEPS.get(code, "Run it again with -vvv, which shows more.")
     return {"code": code, "what": message, "where": where, "seen": "", "next_step": step, "transient": False}
 
 
 class Module(AnsibleModule):
-    """Whatever it fails with, Ansible's own checks included, the result has the part `error`."""
+    """An AnsibleModule whose result has the part `error` on every failure, including Ansible's own checks."""
 
-    code: Code = "invalid-input"  # of a failure that does not say it: first, options are checked
+    code: Code = "invalid-input"  # of a failure without a code: at first, options are checked
 
     def fail_json(self, msg: str, **more: t.Any) -> None:
         super().fail_json(msg, **{"error": plain_failure(str(msg), f"the module {self._name}", self.code), **more})
@@ -95,7 +95,7 @@ def fail_without(module: AnsibleModule, library: str) -> None:
 
 
 class Runner(t.Protocol):
-    """How a module is run: as a process of its own by run_module, or within Ansible's by an action."""
+    """How a module is run: as its own process by run_module, or within Ansible's by an action."""
 
     def __call__(
         self,
@@ -108,7 +108,7 @@ class Runner(t.Protocol):
 
 
 def outcome(before: t.Any, after: t.Any, **facts: t.Any) -> t.Dict[str, t.Any]:
-    """The result of a module that makes `before` into `after`: changed and diff are those two, and nothing else."""
+    """The result of a module that turns `before` into `after`: only these two decide on changed and diff."""
     return {"changed": before != after, "diff": {"before": before, "after": after}, **facts}
 
 
@@ -119,10 +119,10 @@ def run_module(
     hidden: t.Sequence[str] = (),
     **options: t.Any,
 ) -> None:
-    """Build the AnsibleModule, end with what `body` returns, and fail with a FabricError's message and parts.
+    """Build the AnsibleModule, exit with the result of `body`, or fail with the parts of a FabricError.
 
     libraries: Python packages that `body` needs and that the host may lack.
-    hidden: options that may have secrets in them. Neither the host's log nor the result has them.
+    hidden: options that may contain secrets. They appear neither in the host's log nor in the result.
     """
     module = Module(argument_spec=conceal(argument_spec, hidden), supports_check_mode=True, **options)
     module.code = "failed"
@@ -132,7 +132,7 @@ def run_module(
             importlib.import_module(library)
         except ImportError:
             fail_without(module, library)
-    shown = invocation(module, hidden) if concealed(module, hidden) else {}  # else Ansible says all of them
+    shown = invocation(module, hidden) if concealed(module, hidden) else {}  # otherwise Ansible shows them all
     try:
         module.exit_json(**body(module), **shown)
     except FabricError as error:
@@ -140,9 +140,9 @@ def run_module(
 
 
 def conceal(argument_spec: t.Dict[str, t.Any], hidden: t.Sequence[str]) -> t.Dict[str, t.Any]:
-    """The spec, of which neither the host's log nor Ansible's output shows the hidden options.
+    """The argument spec, with hidden options kept out of the host's log and of Ansible's output.
 
-    It is a copy: Ansible puts the defaults of suboptions into the default that it was given, which modules share.
+    It is a copy: Ansible adds defaults of suboptions to the given default, which modules share.
     """
     spec = copy.deepcopy(argument_spec)
     for name in hidden:
@@ -151,16 +151,16 @@ def conceal(argument_spec: t.Dict[str, t.Any], hidden: t.Sequence[str]) -> t.Dic
 
 
 def concealed(module: AnsibleModule, hidden: t.Sequence[str]) -> t.List[str]:
-    """The hidden options, and a kubeconfig that is given as data."""
+    """The hidden options, and a kubeconfig that was given as data."""
     return [*hidden, *(["kubeconfig"] if isinstance(module.params.get("kubeconfig"), dict) else [])]
 
 
 def uncensor(module: AnsibleModule, hidden: t.Sequence[str]) -> None:
-    """Ansible would replace each text of these options, such as `true` or `8090`, in everything that the module says.
+    """Keep Ansible from replacing every text in these options, such as `true` or `8090`, in all output of the module.
 
-    Only those that are called secrets are left to it: an error of helm or of the API may repeat them.
+    It still replaces texts under the names of secrets: errors of helm or of the API may repeat them.
     """
-    # kubernetes.core hides the option whole; only the data of a kubeconfig is secret, its path is not.
+    # kubernetes.core hides the whole option, but the path of a kubeconfig is not secret, only its data is.
     if isinstance(module.params.get("kubeconfig"), str):
         module.no_log_values.discard(module.params["kubeconfig"])
     names = concealed(module, hidden)
@@ -171,6 +171,6 @@ def uncensor(module: AnsibleModule, hidden: t.Sequence[str]) -> None:
 
 
 def invocation(module: AnsibleModule, hidden: t.Sequence[str]) -> t.Dict[str, t.Any]:
-    """What the result says of the module's options, shown with -vvv."""
+    """The module's options in the result, shown with -vvv."""
     instead = {name: secrets.IN_INVOCATION for name in concealed(module, hidden) if module.params[name]}
     return {"invocation": {"module_args": {**module.params, **instead}}}

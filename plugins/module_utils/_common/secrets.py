@@ -1,8 +1,8 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What may be secret in the options of a module: it is kept out of the log of the host, of diffs and of results.
+"""What may be secret in a module's options: it is kept out of the host's log, of diffs and of results.
 
-redaction.py takes secrets out of what leaves the site.
+redaction.py removes secrets from what leaves the site.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ import re
 import typing as t
 
 NOT_SHOWN = "(not shown)"
-# Ansible's own word for an option with no_log.
+# The text that Ansible shows for an option with no_log.
 IN_INVOCATION = "VALUE_SPECIFIED_IN_NO_LOG_PARAMETER"
-# Names whose values are secrets, after camelCase was taken apart. secretName and tokenTTL are not among them.
+# Names of secrets, after splitting camelCase. secretName and tokenTTL do not match.
 SECRET_NAME = re.compile(
     r"(?:pass(?:wd|word|phrase)s?|(?:^|[_.-])(?:pass|pwd?|bindpw|tokens?|secret(?:[_-]id)?|cred(?:ential)?s?|cookies?|jwt|psk"
     r"|authorization|(?:api|access|account|auth|certificate|client|deploy|encryption|license|master|pre[_-]?shared|private|root"
@@ -26,22 +26,22 @@ SECRET_LINE = re.compile(
     r"""^(\s*(?:export\s+)?["']?)([\w.-]+)(["']?\s*(?:[=:]\s*|\s))(\S.*)$""",
     re.MULTILINE,
 )
-# A URL with a login in it: the whole of that, and its password.
+# A URL with a login: the whole login, and its password.
 LOGIN = re.compile(r"://([^\s/:@]{0,256}:([^\s/]{1,256}))@(?!sha256:)")
 OF_REGISTRIES = ("auth", "identitytoken", "auth_pass")
-SHORTEST = 6  # characters of a secret that is looked for in other texts; a shorter one would be found everywhere
+SHORTEST = 6  # characters of a secret that is searched for in other texts; a shorter one would match everywhere
 
 Path = t.Tuple[t.Union[str, int], ...]
 IsSecret = t.Callable[[Path], bool]
 
 
 def is_secret_name(name: str) -> bool:
-    """Whether a key, or an environment variable, is called as secrets are."""
+    """Whether a key or environment variable has a name that secrets have."""
     return bool(SECRET_NAME.search(CAMEL.sub("_", name)))
 
 
 def hide_lines(text: str) -> str:
-    """The text of a configuration file for a diff, without logins in URLs and the values of what is called a secret."""
+    """The text of a configuration file for a diff, without logins in URLs and values with the names of secrets."""
 
     def line(match: t.Match[str]) -> str:
         start, name, between, _value = match.groups()
@@ -52,12 +52,12 @@ def hide_lines(text: str) -> str:
 
 
 def every_text(_path: Path) -> bool:
-    """Values of a chart: a password may be under any key."""
+    """For chart values: a password may be under any key."""
     return True
 
 
 def in_objects(path: Path) -> bool:
-    """Of objects of the API, what containers have in their environment, and what is called a secret."""
+    """For API objects: values in containers' environments, and values with the names of secrets."""
     last = path[-1] if path else ""
     if last == "value" and "env" in path[-3:-1]:
         return True
@@ -65,7 +65,7 @@ def in_objects(path: Path) -> bool:
 
 
 def hide(before: object, after: object, is_secret: IsSecret) -> t.Tuple[object, object]:
-    """Both for a diff: it says that a secret has changed, but not into what."""
+    """Both values for a diff, which shows that a secret has changed, but not its value."""
     return _hidden(before, after, "before", is_secret, ()), _hidden(after, before, "after", is_secret, ())
 
 
@@ -87,7 +87,7 @@ def _hidden(value: object, other: object, side: str, is_secret: IsSecret, path: 
 
 
 def texts(value: object) -> t.Iterator[str]:
-    """Every text and number in this data, as text."""
+    """Every string and number in this data, as text."""
     if isinstance(value, dict):
         for item in value.values():
             yield from texts(item)
@@ -99,9 +99,9 @@ def texts(value: object) -> t.Iterator[str]:
 
 
 def secrets_in(value: object) -> t.Set[str]:
-    """Texts that are called secrets, by their key or as an environment variable, and logins in URLs.
+    """Texts with a secret's name, as a key or environment variable, and logins in URLs.
 
-    Errors of programs may repeat them.
+    Errors of programs may repeat these texts.
     """
     found: t.Set[str] = set()
     if isinstance(value, list):

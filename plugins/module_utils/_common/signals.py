@@ -14,9 +14,9 @@ ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 @contextlib.contextmanager
 def termination_as_error() -> t.Iterator[None]:
-    """Let a signal that ends the process run the `finally` blocks first, once. Only a main thread can handle signals.
+    """Let a terminating signal run the `finally` blocks first, once. Only the main thread can handle signals.
 
-    A process of Ansible would end at once with Ctrl-C, and gets a second signal soon after the first.
+    Otherwise Ctrl-C would end a process of Ansible at once; a second signal follows soon after the first.
     """
     if threading.current_thread() is not threading.main_thread():
         yield

@@ -22,7 +22,7 @@ def format_key(name: object) -> str:
 
 
 def format_value(item: object, where: str) -> str:
-    """A value. TOML's strings, numbers and booleans are written as JSON's."""
+    """A value. TOML writes strings, numbers and booleans as JSON does."""
     if isinstance(item, (list, tuple)):
         return "[" + ", ".join(format_value(part, where) for part in item) + "]"
     if isinstance(item, (str, bool, int, float)):
@@ -31,7 +31,7 @@ def format_value(item: object, where: str) -> str:
 
 
 def format_table(mapping: t.Mapping[str, object], path: t.Tuple[str, ...] = ()) -> t.List[str]:
-    """The lines of a table, and after them those of the tables in it."""
+    """The lines of a table, followed by those of its subtables."""
     own = {name: item for name, item in mapping.items() if not isinstance(item, t.Mapping)}
     inner = {name: item for name, item in mapping.items() if isinstance(item, t.Mapping)}
     lines = [
@@ -46,7 +46,7 @@ def format_table(mapping: t.Mapping[str, object], path: t.Tuple[str, ...] = ()) 
 
 
 def to_toml(mapping: object) -> str:
-    """Nested mappings as tables, in the order of their keys. Enough for configuration files such as containerd's."""
+    """Nested mappings as tables, in the order of their keys; sufficient for files such as containerd's."""
     if not isinstance(mapping, t.Mapping):
         raise not_toml(f"the whole is a {type(mapping).__name__}")
     return "\n".join(format_table(mapping)).lstrip("\n") + "\n"

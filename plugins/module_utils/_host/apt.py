@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""apt repositories with their keys, and packages at a version, held."""
+"""apt repositories with their keys, and packages installed at a version and held."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ if t.TYPE_CHECKING:
 SOURCES = "/etc/apt/sources.list.d"
 KEYRINGS = "/etc/apt/keyrings"
 BUSY = ("Could not get lock", "dpkg frontend lock", "is another process using it")
-# What to do, by what apt says.
+# What to do, by the error that apt prints.
 STEPS = {
     **dict.fromkeys(BUSY, "Another program holds the lock: wait for it, or end it."),
     "Packages were downgraded": "The host has a newer version of what is named. Ask for that version, or downgrade it"
@@ -45,7 +45,7 @@ STEPS = {
 # A file that ensure_repository has written.
 OURS = re.compile(r"# Key: |Types: deb\nURIs: .*\nSuites: .*\n(?:Components: .*\n)?(?:Trusted: yes\n)?\Z")
 UNFINISHED = ("unpacked", "half-configured", "half-installed", "triggers-awaited", "triggers-pending")
-# Without a terminal of its own dpkg ends together with apt.
+# Without its own terminal, dpkg ends together with apt.
 APT = ["apt-get", "-q", "-y", "-o", "Dpkg::Use-Pty=0"]
 OLD_CONFIGURATION = ["-o", "Dpkg::Options::=--force-confdef", "-o", "Dpkg::Options::=--force-confold"]
 ENVIRONMENT = {"DEBIAN_FRONTEND": "noninteractive", "NEEDRESTART_SUSPEND": "1", "LC_ALL": "C"}
@@ -54,20 +54,20 @@ ENVIRONMENT = {"DEBIAN_FRONTEND": "noninteractive", "NEEDRESTART_SUSPEND": "1", 
 class Package(t.TypedDict):
     """A package as dpkg knows it."""
 
-    selection: str  # what dpkg is to do with it: install, hold, deinstall or purge
+    selection: str  # what dpkg should do with it: install, hold, deinstall or purge
     state: str  # such as installed or half-configured
     version: str
 
 
 class VersionAndHold(t.TypedDict):
-    """What of a package can change."""
+    """The changeable part of a package's state."""
 
     version: str  # empty when it is not installed
     held: bool
 
 
 class _Unsigned(t.TypedDict, total=False):
-    trusted: bool  # without a signature: files on this host whose digests were checked
+    trusted: bool  # no signature: files on this host whose digests were checked
 
 
 class Repository(_Unsigned):
@@ -75,31 +75,31 @@ class Repository(_Unsigned):
 
     uri: str
     suite: str
-    components: str  # with spaces between
-    key_url: str  # empty when the host's own keyrings have the key
-    key_sha256: str  # of the served key; empty takes any that has the fingerprint
-    key_fingerprint: str  # of all keys in it, with commas between; `none` takes any
+    components: str  # separated by spaces
+    key_url: str  # empty if the host's own keyrings contain the key
+    key_sha256: str  # of the served key; if empty, any key with the fingerprint is accepted
+    key_fingerprint: str  # of all keys in it, separated by commas; `none` accepts any key
 
 
 class KeyCheck(t.NamedTuple):
-    """What a repository key is compared with: `fetch_key` has no other way to be called."""
+    """What a repository key is checked against; required by `fetch_key`, so that no caller can skip the check."""
 
     sha256: str  # of the served key; empty: its fingerprints are compared
-    fingerprints: t.List[str]  # of all keys in it; ANY where the site has said so
+    fingerprints: t.List[str]  # of all keys in it; ANY if the site accepts any key
 
 
 def looks_like_key(key: bytes) -> bool:
-    """Whether this is armored, or the first byte starts an OpenPGP public key packet (tag 6, old or new format)."""
+    """Whether this is armored, or its first byte starts an OpenPGP public key packet (tag 6, old or new format)."""
     return bool(ARMOR.search(key)) or (bool(key) and (key[0] & 0xFC == 0x98 or key[0] == 0xC6))
 
 
 def keyring_path(name: str) -> str:
-    """The keyring of a repository: binary, which leaves apt nothing to read differently."""
+    """The keyring path of a repository: in binary form, which apt reads in only one way."""
     return f"{KEYRINGS}/{name}.gpg"
 
 
 def sources_text(repository: Repository, keyrings: t.Iterable[str], digest: str) -> str:
-    """A deb822 source. Its first line remembers which key was taken: another URL or digest brings another key."""
+    """A deb822 source. Its first line records the fetched key: if URL or digest change, the key is fetched again."""
     fields = [
         ("Types", "deb"),
         ("URIs", repository["uri"]),
@@ -113,19 +113,19 @@ def sources_text(repository: Repository, keyrings: t.Iterable[str], digest: str)
 
 
 def key_digest(sources: str, url: str) -> str:
-    """The digest of the key that a sources file was written with, if that came from the same URL."""
+    """The digest of the key that a sources file was written with, if the key came from the same URL."""
     match = re.match(r"# Key: (\S+) sha256:([0-9a-f]{64})$", sources.split("\n", 1)[0])
     return match.group(2) if match and match.group(1) == url else ""
 
 
 def listed_keyrings(sources: str) -> t.List[str]:
-    """The keyrings that a sources file of ours names."""
+    """The keyrings that one of our sources files names."""
     match = re.search(r"^Signed-By: (.*)$", sources, re.MULTILINE)
     return match.group(1).split() if match and sources.startswith("# Key: ") else []
 
 
 def read_keyring(path: str) -> t.Optional[Keyring]:
-    """A keyring as we write it; None where there is none, or one in another form."""
+    """A keyring in the form in which we write it; None if it is missing or has another form."""
     with contextlib.suppress(OSError, KeyFormatError), open(path, "rb") as file:
         content = file.read()
         keyring = read_keys(content)
@@ -134,9 +134,9 @@ def read_keyring(path: str) -> t.Optional[Keyring]:
 
 
 def satisfies(version: str, asked: str) -> bool:
-    """Whether a package version is the asked one: the same, or the asked one with a Debian part or later digits behind.
+    """Whether a package version satisfies the requested one: the same, or followed by a Debian revision or more digits.
 
-    1.35.4-1.1 is 1.35.4 and 1.35; 1.35.40-1.1 is not 1.35.4. An epoch counts only when it was asked for.
+    1.35.4-1.1 satisfies 1.35.4 and 1.35; 1.35.40-1.1 does not satisfy 1.35.4. An epoch counts only if requested.
     """
     if ":" not in asked:
         version = version.split(":", 1)[-1]
@@ -144,7 +144,7 @@ def satisfies(version: str, asked: str) -> bool:
 
 
 def parse_status(text: str) -> t.Dict[str, Package]:
-    """Packages by name from dpkg-query, with what dpkg wants of each, its state and its version."""
+    """Packages by name from dpkg-query, with the selection, state and version of each."""
     packages: t.Dict[str, Package] = {}
     for line in text.splitlines():
         name, selection, state, version = line.split("\t")
@@ -153,7 +153,7 @@ def parse_status(text: str) -> t.Dict[str, Package]:
 
 
 def parse_madison(text: str) -> t.Dict[str, t.List[str]]:
-    """Versions on offer by package, newest first, from apt-cache madison."""
+    """Available versions by package, newest first, from apt-cache madison."""
     offers: t.Dict[str, t.List[str]] = {}
     for line in text.splitlines():
         columns = [column.strip() for column in line.split("|")]
@@ -163,7 +163,7 @@ def parse_madison(text: str) -> t.Dict[str, t.List[str]]:
 
 
 def find_missing(packages: t.Dict[str, Package], asked: t.Dict[str, str]) -> t.Dict[str, str]:
-    """Of the asked packages those that are not there at their version."""
+    """The requested packages that are not installed at their version."""
 
     def installed(name: str, version: str) -> bool:
         package = packages.get(name)
@@ -173,7 +173,7 @@ def find_missing(packages: t.Dict[str, Package], asked: t.Dict[str, str]) -> t.D
 
 
 def choose(offers: t.Dict[str, t.List[str]], wanted: t.Dict[str, str]) -> t.Dict[str, str]:
-    """The newest version on offer that satisfies each wish."""
+    """The newest available version that satisfies each requested one."""
     chosen = {}
     for name, asked in wanted.items():
         matching = [version for version in offers.get(name, []) if satisfies(version, asked)]
@@ -190,7 +190,7 @@ def choose(offers: t.Dict[str, t.List[str]], wanted: t.Dict[str, str]) -> t.Dict
 
 
 def new_packages(simulated: str) -> t.List[str]:
-    """What apt would install that is not there in any version. A line of an upgrade has the old one in brackets."""
+    """Packages to be installed of which no version is installed yet. Upgrades show the old version in brackets."""
     return re.findall(r"^Inst (\S+) \(", simulated, re.MULTILINE)
 
 
@@ -204,7 +204,7 @@ def is_busy(message: str) -> bool:
 
 
 def reported(out: str, err: str) -> t.List[str]:
-    """The last lines of what apt says is wrong. Which packages it is about stands among its other output."""
+    """The last errors and warnings of apt. Which packages they concern is in the rest of its output."""
     named = re.findall(r"^The following .*\n(?:[ ].*\n?)+", out, re.MULTILINE) if err.strip() else [out]
     return "".join([*named, err]).strip().splitlines()[-15:]
 
@@ -215,10 +215,10 @@ class Apt:
     def __init__(self, lock_timeout: int, timeout: int, only: t.Sequence[str] = ()) -> None:
         self.lock_timeout = lock_timeout
         self.limit = lock_timeout + timeout  # apt itself waits for the locks of dpkg
-        self.only = list(only)  # names of sources, where no other may be asked
+        self.only = list(only)  # names of the only sources that apt may use; empty: all
 
     def run(self, argv: t.List[str], what: str, data: str = "") -> str:
-        """Run a command; wait for whoever else holds the locks of apt or dpkg."""
+        """Run a command; wait while another process holds the locks of apt or dpkg."""
         give_up = time.monotonic() + self.lock_timeout
         while True:
             done = run_program(argv, self.limit, env=ENVIRONMENT, data=data)
@@ -260,7 +260,7 @@ class Apt:
 
     @contextlib.contextmanager
     def sources(self, names: t.Iterable[str]) -> t.Iterator[t.List[str]]:
-        """Options with which apt knows of the named sources alone; without names it knows of all."""
+        """Options that limit apt to the named sources; without names it uses all."""
         if not names:
             yield []
             return
@@ -272,13 +272,13 @@ class Apt:
             yield ["-o", "Dir::Etc::sourcelist=/dev/null", "-o", f"Dir::Etc::sourceparts={parts}", *keep]
 
     def update(self, names: t.Iterable[str] = ()) -> None:
-        """Read package lists again, all of them, or only the named sources', which is quicker."""
+        """Update the package lists: all of them, or only those of the named sources, which is quicker."""
         with self.sources(names) as only:
             error = ["-o", "APT::Update::Error-Mode=any"]
             self.get("update", *only, *error, what="Could not read the package lists.")
 
     def check_sources(self) -> None:
-        """Fail where the sources of this host can't be read together. Asks nobody."""
+        """Fail if apt can't read the sources of this host together. Makes no network request."""
         self.run(["apt-get", "-q", "indextargets"], "apt can't read its lists of sources.")
 
     def resolve(self, command: t.Sequence[str], replaces: t.Container[str]) -> t.Tuple[t.List[str], t.List[str]]:
@@ -302,11 +302,11 @@ class Apt:
         record: t.Callable[[t.List[str], t.List[str]], None],
         replaces: t.Collection[str] = (),
     ) -> None:
-        """Install packages. `record` is told beforehand which are new on this host, and which of `replaces` go."""
+        """Install packages. `record` is told first which are new on this host, and which of `replaces` will go."""
         with self.sources(self.only) as only:
             offered = self.run(["apt-cache", *only, "madison", *sorted(wanted)], "Could not list versions.")
             chosen = [f"{name}={version}" for name, version in choose(parse_madison(offered), wanted).items()]
-            # Nothing installed may go: a docker.io of the distribution would, for containerd.io.
+            # Nothing installed may be removed: the distribution's docker.io would be, for containerd.io.
             keep = [] if replaces else ["--no-remove"]
             options = ["--no-install-recommends", *keep, "--allow-change-held-packages", *only]
             command = ["install", *options, *chosen]
@@ -315,7 +315,7 @@ class Apt:
             except FabricError:
                 if self.only:
                     raise
-                # Dependencies come from the distribution's own lists, which may be old or not there yet.
+                # Dependencies come from the distribution's own lists, which may be old or missing.
                 self.update()
                 record(*self.resolve(command, replaces))
             self.get(*command, what="Could not install packages.")
@@ -332,7 +332,7 @@ class Apt:
 
 
 def key_check(repository: Repository) -> KeyCheck:
-    """What the site compares a key with. Whoever takes any key has to say so."""
+    """What the site compares a key with. A site that accepts any key must say so."""
     check = KeyCheck(repository["key_sha256"].lower(), split_fingerprints(repository["key_fingerprint"]))
     if not any(check):
         raise FabricError(
@@ -346,7 +346,7 @@ def key_check(repository: Repository) -> KeyCheck:
 
 
 def why_not(keyring: Keyring, check: KeyCheck) -> str:
-    """Why these are not the keys that were asked for; empty when they are. A digest is compared where it is served."""
+    """Why these are not the requested keys; empty if they are. A digest is compared where the key is served."""
     if check.sha256 or check.fingerprints == ANY:
         return ""
     strange = [each for each in keyring.fingerprints if each not in check.fingerprints]
@@ -354,7 +354,7 @@ def why_not(keyring: Keyring, check: KeyCheck) -> str:
 
 
 def fetch_key(url: str, check: KeyCheck, repository: str = "NAME") -> t.Tuple[Keyring, str]:
-    """The keys that were served, and the digest of how they were."""
+    """The served keys, and the digest of the data as served."""
     settings = f"key_url of the repository {repository} (fabric_mirror.apt.{repository}.key_url)"
     try:
         answer = open_url(url, timeout=30)
@@ -404,7 +404,7 @@ def fetch_key(url: str, check: KeyCheck, repository: str = "NAME") -> t.Tuple[Ke
 
 
 def as_repository(name: str, given: object) -> Repository:
-    """A repository with its defaults, or the error that says which key is wrong."""
+    """A repository with its defaults, or an error that names the wrong key."""
     defaults: Repository = {
         "uri": "",
         "suite": "/",
@@ -448,8 +448,8 @@ def as_repository(name: str, given: object) -> Repository:
 
 
 def ensure_repository(module: AnsibleModule, name: str, repository: Repository) -> t.Tuple[str, str]:
-    """The sources file before and after. The key is fetched when it is missing, when another one is asked for, and
-    when it has expired: vendors renew theirs under the same fingerprint."""
+    """The sources file before and after. The key is fetched if it is missing, if a different one is requested, or if it
+    has expired: vendors renew theirs under the same fingerprint."""
     path, keyring, url = f"{SOURCES}/{name}.sources", keyring_path(name), repository["key_url"]
     before = read_text(path)
     old = listed_keyrings(before)
@@ -472,7 +472,7 @@ def ensure_repository(module: AnsibleModule, name: str, repository: Repository) 
         if after != before:
             write_file(module, path, after, backup=not OURS.match(before))
         for other in set(old) - set(listed_keyrings(after)):
-            if other.startswith(f"{KEYRINGS}/{name}."):  # an edited list may name a keyring of others
+            if other.startswith(f"{KEYRINGS}/{name}."):  # an edited list may name a keyring that is not ours
                 with contextlib.suppress(FileNotFoundError):
                     os.remove(other)
     return before, after
@@ -481,7 +481,7 @@ def ensure_repository(module: AnsibleModule, name: str, repository: Repository) 
 def renewed_key(
     module: AnsibleModule, name: str, url: str, check: KeyCheck, there: Keyring
 ) -> t.Optional[t.Tuple[Keyring, str]]:
-    """What is served in place of keys that have expired, also in check mode, which could not tell otherwise."""
+    """The keys served in place of expired ones; check mode fetches them too, since it could not tell otherwise."""
     ended = time.strftime("%Y-%m-%d", time.gmtime(there.end))
     try:
         keyring, digest = fetch_key(url, check, name)
@@ -495,23 +495,23 @@ def renewed_key(
 
 
 def as_source(name: str, repository: Repository) -> apt_lists.Source:
-    """A repository as it is compared with the lists of others."""
+    """A repository in the form that is compared with the entries of other lists."""
     keyring, trusted = keyring_path(name) if repository["key_url"] else "", "yes" if repository.get("trusted") else ""
     suites, components = repository["suite"].split(), repository["components"].split()
     return apt_lists.make_source([repository["uri"]], suites, components, keyring, trusted)
 
 
 def list_paths() -> t.List[str]:
-    """The lists of apt."""
+    """Paths of all apt source lists."""
     main = f"{os.path.dirname(SOURCES)}/sources.list"
     found = [path for end in ("list", "sources") for path in sorted(glob.glob(f"{SOURCES}/*.{end}"))]
     return [*([main] if os.path.exists(main) else []), *found]
 
 
 def disabled_lists(repositories: t.Mapping[str, Repository]) -> t.Tuple[Files, t.List[str]]:
-    """Lists without their entries of these repositories that have other keys, and what is said about each entry.
+    """Lists without entries that name these repositories with other keys, and a message about each such entry.
 
-    One that offers more than we do is not ours to decide on.
+    Fails on an entry that offers more than our repository does: disabling it is not our decision.
     """
     changed: Files = {}
     said: t.List[str] = []
@@ -542,12 +542,12 @@ def disabled_lists(repositories: t.Mapping[str, Repository]) -> t.Tuple[Files, t
 
 
 def disabled_by_us() -> t.List[str]:
-    """Lists in which `disabled_lists` has disabled entries."""
+    """Lists in which `disabled_lists` disabled entries."""
     return [path for path in list_paths() if apt_lists.MARK in read_text(path)]
 
 
 def give_lists_back(module: AnsibleModule) -> None:
-    """Undo what `disabled_lists` has done on this host."""
+    """Restore the entries that `disabled_lists` disabled on this host."""
     for path in disabled_by_us():
         file = read_file(path)
         if file:
@@ -556,7 +556,7 @@ def give_lists_back(module: AnsibleModule) -> None:
 
 @contextlib.contextmanager
 def former_files_on_failure(module: AnsibleModule, paths: t.Iterable[str]) -> t.Iterator[None]:
-    """Files get their former content, whatever ends this early."""
+    """Restore the former content of files if the block fails for any reason."""
     former = {path: read_file(path) for path in paths}
     try:
         yield
@@ -583,7 +583,7 @@ def versions_and_hold(package: t.Optional[Package]) -> VersionAndHold:
 
 
 def check_kept(packages: t.Mapping[str, Package], wanted: t.Mapping[str, str], keep: t.Container[str]) -> None:
-    """Refuse to change packages that have to stay as they are: theirs restart the runtimes of all hosts at once."""
+    """Refuse to change packages that must stay as they are: it would restart the runtimes of all hosts at once."""
     kept = [name for name in wanted if name in keep and name in packages and packages[name]["state"] == "installed"]
     if kept:
         raise FabricError(

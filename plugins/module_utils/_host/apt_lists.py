@@ -1,9 +1,9 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Lists of apt that somebody else has written, and entries in them that name a repository of ours.
+"""apt source lists written by others, and entries in them that name one of our repositories.
 
-apt reads no list at all while two name one repository with different keys. Such an entry is commented out, line by
-line, so that it can be given back.
+apt reads no list at all while two name the same repository with different keys. Such an entry is commented out line by
+line, so that it can be restored.
 """
 
 from __future__ import annotations
@@ -19,24 +19,24 @@ Place = t.Tuple[str, str]  # address and suite
 
 
 class Source(t.NamedTuple):
-    """Where packages come from, and what their signature is checked with."""
+    """Where packages come from, and what their signatures are checked against."""
 
     places: t.FrozenSet[Place]
     components: t.FrozenSet[str]
-    signed_by: t.FrozenSet[str]  # keyrings or fingerprints, or the words of a key that stands there
-    trusted: bool  # without a signature
+    signed_by: t.FrozenSet[str]  # keyrings or fingerprints, or the words of an embedded key
+    trusted: bool  # no signature needed
 
 
 class Entry(t.NamedTuple):
-    """A line of a .list, or a stanza of a .sources."""
+    """A line of a .list file, or a stanza of a .sources file."""
 
-    first: int  # of its lines, counted from 0
+    first: int  # line number, counted from 0
     last: int
     source: Source
 
 
 def place(uri: str, suite: str) -> Place:
-    """What a repository is known by: http and https are the same to apt, and so are slashes at the end."""
+    """What identifies a repository: apt ignores the difference between http and https, and trailing slashes."""
     web = re.match(r"https?://([^/]*)(.*)", uri, re.IGNORECASE | re.DOTALL)
     address = web[1].rpartition("@")[2].lower() + web[2] if web else uri
     return address.rstrip("/"), suite.rstrip("/")
@@ -85,7 +85,7 @@ def _read_stanza(first: int, lines: t.Sequence[str]) -> t.Optional[Entry]:
 
 
 def read_entries(path: str, text: str) -> t.List[Entry]:
-    """The entries of a list that are in force."""
+    """The active entries of a list."""
     lines = text.split("\n")
     if path.endswith(".list"):
         found = [_read_line(number, line) for number, line in enumerate(lines)]
@@ -98,7 +98,7 @@ def read_entries(path: str, text: str) -> t.List[Entry]:
 
 
 def find_rivals(entries: t.Iterable[Entry], ours: Source) -> t.List[Entry]:
-    """Those that name a repository of ours with other keys."""
+    """Entries that name one of our repositories with other keys."""
     keys = (ours.signed_by, ours.trusted)
     return [
         entry
@@ -108,7 +108,7 @@ def find_rivals(entries: t.Iterable[Entry], ours: Source) -> t.List[Entry]:
 
 
 def offers_more(source: Source, ours: Source) -> bool:
-    """Whether something is lost without it."""
+    """Whether disabling this source would lose a suite or component that ours does not offer."""
     return not (source.places <= ours.places and source.components <= ours.components)
 
 
@@ -121,5 +121,5 @@ def disable(text: str, entries: t.Iterable[Entry]) -> str:
 
 
 def enable(text: str) -> str:
-    """A list as it was before `disable`."""
+    """The text of a list as it was before `disable`."""
     return re.sub(f"^{re.escape(MARK)}", "", text, flags=re.MULTILINE)

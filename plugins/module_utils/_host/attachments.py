@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which NICs and which single addresses the NetworkAttachmentDefinitions of a cluster take."""
+"""Which NICs and which single addresses the NetworkAttachmentDefinitions of a cluster use."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from .._model.observation import SeenAttachment
 
 ATTACHMENTS = "/apis/k8s.cni.cncf.io/v1/network-attachment-definitions"
 
-WITH_RANGES = ("host-local", "whereabouts")  # IPAMs that have the addresses in their own settings
+WITH_RANGES = ("host-local", "whereabouts")  # IPAM plugins whose own settings contain the addresses
 
 
 def _addresses(ipam: object) -> t.List[str]:
-    """The addresses of the IPAM `static`, without their prefixes and without what is none."""
+    """The addresses of the IPAM plugin `static`, without prefixes and without invalid entries."""
     found = []
     if isinstance(ipam, dict) and ipam.get("type") == "static":
         for entry in ipam.get("addresses") or ():
@@ -27,7 +27,7 @@ def _addresses(ipam: object) -> t.List[str]:
 
 
 def read_attachments(configs: t.Iterable[t.Tuple[str, str, str]]) -> t.List[SeenAttachment]:
-    """Those that name a NIC or addresses, an entry for each plugin that does; of namespace, name and configuration."""
+    """An entry for each plugin that names a NIC or addresses; `configs` has namespace, name and configuration."""
     found: t.List[SeenAttachment] = []
     for namespace, name, config in configs:
         for plugin in plugins_of(config):

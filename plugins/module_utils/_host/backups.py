@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A directory of backups on the controller: each is a directory by the time of its begin, complete or not there."""
+"""A directory of backups on the controller: each is a directory named after its start time, complete or absent."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ if t.TYPE_CHECKING:
     from ansible.module_utils.basic import AnsibleModule
 
 NAME = re.compile(r"\d{8}T\d{6}Z")
-PART = ".part"  # ends the name of one that is being written
+PART = ".part"  # suffix of a backup that is being written
 SUMS = "SHA256SUMS"
 ABOUT = "backup.json"
-# What ipu.fabric.backup writes into one.
+# The files that ipu.fabric.backup writes into a backup.
 FILES = {ABOUT, SUMS, "control-plane.tar.gz", "objects.json"}
 
 
 def time_of(name: str) -> t.Optional[datetime.datetime]:
-    """The time that a backup, or one that is being written, has as its name; None where it is no such name."""
+    """The time in the name of a backup, finished or unfinished; None for any other name."""
     stem = name[: -len(PART)] if name.endswith(PART) else name
     if not NAME.fullmatch(stem):
         return None
@@ -37,17 +37,17 @@ def time_of(name: str) -> t.Optional[datetime.datetime]:
 
 
 def complete(names: t.Iterable[str]) -> t.List[str]:
-    """Names of backups, oldest first. Anything else in the directory is somebody's."""
+    """Names of complete backups, oldest first. Anything else in the directory is not ours."""
     return sorted(name for name in names if time_of(name) and not name.endswith(PART))
 
 
 def later(names: t.Iterable[str], new: str) -> t.List[str]:
-    """Backups whose names are later than that of the newest: a clock was wrong. They stay, whatever their number."""
+    """Backups whose names are later than the new one's: a clock was wrong. They are kept, whatever their number."""
     return [name for name in complete(names) if name > new]
 
 
 def to_prune(names: t.Iterable[str], new: str, keep: int) -> t.List[str]:
-    """What goes once the new one is there: the oldest ones, and those that a killed run began a day and more ago."""
+    """What to delete once the new one exists: the oldest ones, and unfinished ones that began a day or more ago."""
     listed, now = list(names), time_of(new)
     backups = [name for name in complete({*listed, new}) if name <= new]
     begun = [(name, time_of(name)) for name in listed if name.endswith(PART)]
@@ -56,7 +56,7 @@ def to_prune(names: t.Iterable[str], new: str, keep: int) -> t.List[str]:
 
 
 def is_ours(path: str) -> bool:
-    """Whether a directory has what a backup has: its name alone may be anybody's."""
+    """Whether a directory has the contents of a backup: its name alone proves nothing."""
     if os.path.islink(path) or not os.path.isdir(path):
         return False
     there = set(os.listdir(path))
@@ -68,7 +68,7 @@ def sums_of(directory: str) -> t.Dict[str, str]:
 
 
 def format_sums(sums: t.Mapping[str, str]) -> str:
-    """As sha256sum --check reads it."""
+    """Sums in the format of sha256sum --check."""
     return "".join(f"{digest}  {name}\n" for name, digest in sums.items())
 
 
@@ -78,7 +78,7 @@ def parse_sums(text: str) -> t.Dict[str, str]:
 
 
 def faults(said: t.Mapping[str, str], found: t.Mapping[str, str]) -> t.List[str]:
-    """Files that are not as the list of sums says."""
+    """Files that differ from the list of sums."""
     return [
         f"{name} {'is missing' if name not in found else 'is in no list' if name not in said else 'has changed'}"
         for name in sorted({*said, *found})
@@ -99,7 +99,7 @@ def not_whole(path: str, seen: str) -> FabricError:
 class Verified(t.TypedDict):
     """A backup whose files are all as they were written."""
 
-    about: t.Dict[str, object]  # what it says about itself
+    about: t.Dict[str, object]  # the contents of its backup.json
     sums: t.Dict[str, str]  # SHA-256 by file
 
 
@@ -116,7 +116,7 @@ def verify(path: str) -> Verified:
 
 
 def seal(part: str, path: str, expected: t.Mapping[str, str]) -> None:
-    """Write the list of sums, and give the backup its name. `expected` are sums from where the files come from."""
+    """Write the list of sums, and give the backup its final name. `expected` has the sums computed at the source."""
     sums = sums_of(part)
     wrong = [name for name, digest in expected.items() if sums.get(name) != digest]
     if wrong:
@@ -133,7 +133,7 @@ def seal(part: str, path: str, expected: t.Mapping[str, str]) -> None:
 
 
 def begin(path: str) -> None:
-    """Make the directory for a backup, for this run alone."""
+    """Create the directory for a backup, which only this run uses."""
     try:
         os.mkdir(path + PART, 0o700)
     except FileExistsError:

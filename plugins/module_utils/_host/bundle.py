@@ -1,8 +1,8 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a host takes from a bundle: files that are copied to it, and images that its containerd gets.
+"""What a host takes from a bundle: files copied to it, and images imported into its containerd.
 
-The action asks the host first what it lacks, and sends it only that.
+The action first asks the host what it lacks, and sends only that.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if t.TYPE_CHECKING:
     from ansible.module_utils.basic import AnsibleModule
 
 CTR = ("ctr", "--namespace", "k8s.io", "images")
-# The kubelet never removes an image that has this label: it could not be pulled again.
+# The kubelet never removes an image with this label, which it could not pull again.
 PIN = "io.cri-containerd.pinned=pinned"
 
 
@@ -35,7 +35,7 @@ def sha256_of(path: str) -> str:
 
 
 def fault_of(path: str, wanted: BundleFile) -> str:
-    """What is wrong with a file; empty when it is what it should be."""
+    """What is wrong with a file; empty if it is as expected."""
     try:
         size = os.stat(path).st_size
         if size != wanted["size"]:
@@ -53,7 +53,7 @@ def missing_files(directory: str, files: t.Mapping[str, BundleFile]) -> t.List[s
 
 
 def strange_files(directory: str, files: t.Container[str]) -> t.List[str]:
-    """Files in the directory that are not of this bundle: they are of the one before."""
+    """Files in the directory that are not of this bundle: they belong to the previous one."""
     found = []
     for top, _directories, names in os.walk(directory):
         found += [os.path.relpath(os.path.join(top, name), directory) for name in names]
@@ -61,7 +61,7 @@ def strange_files(directory: str, files: t.Container[str]) -> t.List[str]:
 
 
 def take_file(source: str, directory: str, name: str, wanted: BundleFile) -> None:
-    """Put a file that came with this task where it belongs, in one step."""
+    """Put a file that came with this task in its place, atomically."""
     fault = fault_of(source, wanted)
     if fault:
         raise FabricError(
@@ -76,12 +76,12 @@ def take_file(source: str, directory: str, name: str, wanted: BundleFile) -> Non
     os.makedirs(os.path.dirname(path), mode=0o755, exist_ok=True)
     part = f"{path}.part"
     shutil.copyfile(source, part)
-    os.chmod(part, 0o644)  # apt reads it as a user of its own
+    os.chmod(part, 0o644)  # apt reads it as its own user
     os.replace(part, path)
 
 
 def apply_files(module: AnsibleModule) -> t.Dict[str, object]:
-    """`incoming` is where the files lie that the action has sent, by name."""
+    """Put files in place. `incoming` has the temporary paths, by name, of the files that the action sent."""
     directory, files, incoming = (module.params[name] for name in ("directory", "files", "incoming"))
     if not module.check_mode:
         for name, source in incoming.items():
@@ -112,7 +112,7 @@ def parse_images(text: str) -> t.Dict[str, HeldImage]:
 
 
 def images_due(images: t.Sequence[BundleImage], held: t.Mapping[str, HeldImage]) -> t.Tuple[t.List[str], t.List[str]]:
-    """Names of images to import, and of those that are only to be pinned."""
+    """Names of images to import, and of those that only need a pin."""
     none = HeldImage("", False)
     absent = [image["name"] for image in images if held.get(image["name"], none).digest != image["digest"]]
     loose = [image["name"] for image in images if image["name"] not in absent and not held[image["name"]].pinned]
@@ -125,7 +125,7 @@ def _ctr(what: str, where: str, timeout: int, *words: str) -> str:
 
 
 def apply_images(module: AnsibleModule) -> t.Dict[str, object]:
-    """Imports the archive that the action has sent, if any, and pins what is there."""
+    """Import the archive that the action sent, if any, and pin the images."""
     images: t.List[BundleImage] = module.params["images"]
     timeout: int = module.params["timeout"]
     imported, archive = next(iter(module.params["incoming"].items()), ("", ""))

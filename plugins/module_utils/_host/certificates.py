@@ -1,9 +1,9 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Certificates of Kubernetes on a host, tokens of its CNI plugins, and when they end.
+"""Expiry of a host's Kubernetes certificates and of the tokens of its CNI plugins.
 
-Hosts have no library for them, so that is read from the DER. Some of these files have a private key beside the
-certificate, or are a token: nothing but the times leaves this module.
+Hosts have no library for this, so the DER is parsed here. Some of these files contain a private key beside the
+certificate, or are a token: only the times leave this module.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from .files import read_text
 PEM = re.compile(r"-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----", re.DOTALL)
 EMBEDDED = re.compile(r"^\s*client-certificate-data:\s*[\"']?([A-Za-z0-9+/=]+)", re.MULTILINE)
 REFERENCE = re.compile(r"^\s*client-certificate:\s*[\"']?([^\s\"']+)", re.MULTILINE)
-VERSION, UTC_TIME, GENERALIZED_TIME = 0xA0, 0x17, 0x18  # tags of DER
+VERSION, UTC_TIME, GENERALIZED_TIME = 0xA0, 0x17, 0x18  # DER tags
 DAY = 86400.0
 
 # What `kubeadm certs renew all` renews, by kubeadm's names.
@@ -47,39 +47,39 @@ AUTHORITIES = {
 KUBELET_CLIENT, KUBELET_SERVING = "kubelet-client", "kubelet-serving"
 KUBELET_CONF = "etc/kubernetes/kubelet.conf"
 KUBELET_PEM = "var/lib/kubelet/pki/kubelet-client-current.pem"
-# Kubeconfigs that pods leave for their CNI plugins, with their token as it was then, and who writes it again. Multus of
-# the network operator does not (--skip-config-watch), nor does whereabouts before 0.9.
+# Kubeconfigs that pods write for their CNI plugins, with the token of that time, and who rewrites each. Multus of the
+# network operator does not (--skip-config-watch), nor does whereabouts before 0.9.
 CNI_TOKENS = {
     "multus": ("multus.d/multus.kubeconfig", "nobody"),
     "whereabouts": ("whereabouts.d/whereabouts.kubeconfig", "nobody"),
     "calico": ("calico-kubeconfig", "calico-node"),
 }
 TOKEN = re.compile(r"^\s*token:\s*[\"']?[\w-]+\.([\w-]+)\.[\w-]+[\"']?\s*$", re.MULTILINE)
-# The kubelet makes the second one itself when it has not been told to have the first one signed.
+# The kubelet creates the second one itself unless it is configured to have the first one signed.
 SERVING = ("var/lib/kubelet/pki/kubelet-server-current.pem", "var/lib/kubelet/pki/kubelet.crt")
 
 
 class Element(t.NamedTuple):
-    """An element of DER."""
+    """A DER element."""
 
     tag: int
     content: bytes
-    rest: bytes  # what follows it
+    rest: bytes  # what follows the element
 
 
 class Validity(t.NamedTuple):
-    """From when until when a certificate is valid."""
+    """The period in which a certificate is valid."""
 
     not_before: datetime.datetime
     not_after: datetime.datetime
 
 
 def read_element(data: bytes) -> Element:
-    """The first element. ValueError where there is none, or a part of one."""
+    """The first element. ValueError if there is none, or only a part of one."""
     if len(data) < 2:
         raise ValueError("cut off")
     length, begin = data[1], 2
-    if length > 0x7F:  # the number of bytes that hold the length
+    if length > 0x7F:  # then the low bits are the number of bytes that hold the length
         begin += length & 0x7F
         length = int.from_bytes(data[2:begin], "big")
     if len(data) < begin + length:
@@ -88,7 +88,7 @@ def read_element(data: bytes) -> Element:
 
 
 def read_time(element: Element) -> datetime.datetime:
-    """A UTCTime, whose year has two digits, or a GeneralizedTime. Certificates have both to the second, in UTC."""
+    """A UTCTime, whose year has two digits, or a GeneralizedTime. In certificates both are in UTC, to the second."""
     digits = element.content.decode("ascii")
     if element.tag == UTC_TIME:
         digits = ("20" if int(digits[:2]) < 50 else "19") + digits
@@ -98,7 +98,7 @@ def read_time(element: Element) -> datetime.datetime:
 
 
 def read_validity(pem: str) -> Validity:
-    """Of the first certificate of a PEM text. ValueError without one."""
+    """The validity of the first certificate in a PEM text. ValueError if there is none."""
     found = PEM.search(pem)
     if not found:
         raise ValueError("no certificate")
@@ -112,7 +112,7 @@ def read_validity(pem: str) -> Validity:
 
 
 def certificate_text(path: str) -> str:
-    """The PEM text of a file, or the one that a kubeconfig carries. OSError or ValueError without."""
+    """The PEM text of a file, or the one that a kubeconfig contains. OSError or ValueError if there is none."""
     with open(path, encoding="utf-8", errors="replace") as file:
         text = file.read()
     if not path.endswith(".conf"):
@@ -140,7 +140,7 @@ def read_certificate(name: str, path: str, renewed_by: str) -> Certificate:
 
 
 def kubelet_client_path(root: str) -> str:
-    """Where the kubelet's client certificate is: as kubelet.conf says, or in that file itself."""
+    """The path of the kubelet's client certificate: the one that kubelet.conf names, or kubelet.conf itself."""
     path = os.path.join(root, KUBELET_CONF)
     text = read_text(path)
     reference = REFERENCE.search(text)
@@ -150,7 +150,7 @@ def kubelet_client_path(root: str) -> str:
 
 
 def read_certificates(root: str) -> t.List[Certificate]:
-    """Those that exist, of a control plane or a worker that kubeadm has made."""
+    """The existing certificates of a control plane or worker that kubeadm set up."""
     serving = next(
         (path for path in (os.path.join(root, file) for file in SERVING) if os.path.exists(path)),
         os.path.join(root, SERVING[-1]),
@@ -162,7 +162,7 @@ def read_certificates(root: str) -> t.List[Certificate]:
 
 
 def token_validity(kubeconfig: str) -> t.Optional[Validity]:
-    """Of the service account's token in a kubeconfig. None without one that ends."""
+    """The validity of the service account token in a kubeconfig. None if there is no token that expires."""
     found = TOKEN.search(kubeconfig)
     try:
         claims = json.loads(base64.urlsafe_b64decode(found.group(1) + "==")) if found else {}
@@ -173,7 +173,7 @@ def token_validity(kubeconfig: str) -> t.Optional[Validity]:
 
 
 def read_cni_tokens(directory: str, root: str) -> t.List[Certificate]:
-    """Tokens that CNI plugins of this host have, by their configurations' directory."""
+    """Tokens of this host's CNI plugins; `directory` is that of their configurations."""
     found: t.List[Certificate] = []
     for name, (file, renewed_by) in CNI_TOKENS.items():
         path = os.path.join(root, directory.lstrip("/"), file)
@@ -199,7 +199,7 @@ def _seconds(moment: str) -> float:
 
 
 def seconds_left(certificate: Certificate, now: float) -> float:
-    """Until it ends; negative when it has. A certificate that can't be read has none left, as for who needs it."""
+    """Seconds until it expires; negative if it has. An unreadable certificate has 0 left: nobody can use it."""
     return _seconds(certificate["not_after"]) - now if certificate["not_after"] else 0.0
 
 
@@ -212,11 +212,11 @@ def lifetime(certificate: Certificate) -> float:
 
 
 def ends_soon(certificate: Certificate, now: float, days: float) -> bool:
-    """Whether it has to be renewed: it ends within `days`, has ended, or can't be read.
+    """Whether it must be renewed: it expires within `days`, has expired, or can't be read.
 
-    A site may have certificates that are valid for a shorter time: then within the last third of it. The kubelet
-    renews its own at 70 to 90% of their time, so one that has passed that was not renewed as it should have been.
-    The same goes for tokens, and for Calico, which renews its own earlier.
+    For short-lived certificates and tokens, it is due in the last third of the lifetime, or in the last tenth if the
+    kubelet or Calico renews it: the kubelet renews at 70 to 90% of the lifetime and Calico earlier, so a later one was
+    not renewed as it should have been.
     """
     if not certificate["not_after"]:
         return True
@@ -225,17 +225,17 @@ def ends_soon(certificate: Certificate, now: float, days: float) -> bool:
 
 
 def needed_by_cluster(certificate: Certificate) -> bool:
-    """Whether the host leaves its cluster when it expires. At most logs depend on what a kubelet shows as a server."""
+    """Whether the host leaves its cluster when this expires. A kubelet's serving certificate only affects logs."""
     return certificate["name"] != KUBELET_SERVING
 
 
 def describe_end(certificate: Certificate) -> str:
-    """Name and day, for people."""
+    """Name and date of expiry (or the error), for people."""
     return f"{certificate['name']} ({certificate['error'] or certificate['not_after'][:10]})"
 
 
 def expired_certificates(root: str, now: float) -> t.List[str]:
-    """Those of a host that have expired and without which its cluster does not believe it, each with the day."""
+    """Expired certificates of a host without which its cluster does not trust it, each with the date."""
     return [
         f"{certificate['path']} on {certificate['not_after'][:10]}"
         for certificate in read_certificates(root)

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What sets the clock of a host, and which NTP servers answer it. Nothing is set here."""
+"""What sets the clock of a host, and which NTP servers answer it. Nothing is changed here."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ import typing as t
 
 from .._common.command import output_of
 
-# Services of which one at most may set the clock.
+# Services of which at most one may set the clock.
 SERVICES = ("chrony", "chronyd", "systemd-timesyncd", "ntp", "ntpd", "ntpsec", "openntpd", "phc2sys")
 PORT = 123
 SECONDS = 5.0
-RESEND = 1.0  # seconds until a question without an answer is asked again
+RESEND = 1.0  # seconds until an unanswered request is sent again
 CLIENT, SERVER, MODE = 0x23, 4, 0x07  # version 4
-LAST_STRATUM = 15  # 16 is not synchronized itself, 0 refuses to serve
+LAST_STRATUM = 15  # 16 means not synchronized, 0 a refusal to serve
 FORM = struct.Struct("!BBBb11I")
 
 
 def parse_services(shown: str) -> t.List[str]:
-    """Units that run, from `systemctl show -p Id -p ActiveState`."""
+    """The active units in the output of `systemctl show -p Id -p ActiveState`."""
     blocks = (dict(line.partition("=")[::2] for line in block.splitlines()) for block in shown.split("\n\n"))
     running = {block.get("Id", "") for block in blocks if block.get("ActiveState") == "active"}
     return sorted(name.replace(".service", "") for name in running if name)
@@ -37,12 +37,12 @@ def read_services() -> t.List[str]:
 
 
 def question(mark: bytes) -> bytes:
-    """A client's packet. What it has as its time the server returns, so that it is known for an answer to this one."""
+    """A client's request. The server returns the client's time, which here is `mark` and identifies the answer."""
     return FORM.pack(CLIENT, 0, 0, 0, *[0] * 9, *struct.unpack("!II", mark))
 
 
 def is_answer(packet: bytes, mark: bytes) -> bool:
-    """Whether a server that has the time itself has answered this question."""
+    """Whether a synchronized server answered this request."""
     if len(packet) < FORM.size:
         return False
     fields = FORM.unpack(packet[: FORM.size])
@@ -72,7 +72,7 @@ def _ask(name: str, port: int, answers: t.Dict[str, bool]) -> None:
 
 
 def ask_servers(names: t.Iterable[str], port: int = PORT) -> t.Dict[str, bool]:
-    """Whether each NTP server answers in time; all are asked at once, and the slowest is not waited for."""
+    """Whether each NTP server answers in time; all are asked at once, and slow ones are not waited for."""
     answers: t.Dict[str, bool] = {}
     asking = {
         name: threading.Thread(target=_ask, args=(name, port, answers), daemon=True) for name in set(names) if name

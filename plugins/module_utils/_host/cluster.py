@@ -1,8 +1,8 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a control plane says of its cluster: release, endpoint, addresses, pod network and pools of nv-ipam.
+"""What a control plane says about its cluster: release, endpoint, addresses, pod network and pools of nv-ipam.
 
-Asked by kubectl as administrator.
+kubectl asks as the administrator.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from .role_files import SYSCTL
 
 UNFINISHED = "var/lib/ipu-fabric/kubeadm-unfinished"
 SECONDS = 120  # a busy host takes long to load kubectl
-# Pod networks, by the DaemonSet that carries them.
+# Pod networks, by the DaemonSet that implements them.
 POD_NETWORKS = {
     "antrea-agent": "antrea",
     "aws-node": "aws-vpc-cni",
@@ -44,19 +44,19 @@ POD_NETWORKS = {
     "rke2-canal": "canal",
     "weave-net": "weave",
 }
-# Those of RKE2 are hardened.
+# The "hardened" images are those of RKE2.
 MULTUS_IMAGES = ("multus-cni", "multus", "multus-thick", "hardened-multus-cni", "hardened-multus-thick")
 
-# What k3s and RKE2 give to pods and services unless they are told otherwise.
+# Defaults of k3s and RKE2 for pods and services.
 POD_CIDR, SERVICE_CIDR = "10.42.0.0/16", "10.43.0.0/16"
 NODES = "/api/v1/nodes"
 SERVERS = f"{NODES}?labelSelector=node-role.kubernetes.io/control-plane"
-ELSEWHERE = "(from elsewhere)"  # a value that the DaemonSet itself does not have
-BACKEND = "flannel.alpha.coreos.com/backend-type"  # annotation of flannel, which k3s has in itself
+ELSEWHERE = "(from elsewhere)"  # a value that comes from a reference, not from the DaemonSet itself
+BACKEND = "flannel.alpha.coreos.com/backend-type"  # annotation of flannel, which is built into k3s
 
 
 class Metadata(t.TypedDict, total=False):
-    """Which object it is."""
+    """The identity of an object."""
 
     name: str
     namespace: str
@@ -65,14 +65,14 @@ class Metadata(t.TypedDict, total=False):
 
 
 class EnvVar(t.TypedDict, total=False):
-    """A variable of a container. Without a value it has one from elsewhere."""
+    """An environment variable of a container. Without a value it takes one by reference."""
 
     name: str
     value: str
 
 
 class Container(t.TypedDict, total=False):
-    """The parts of a container that are read."""
+    """The parts of a container that are read here."""
 
     name: str
     image: str
@@ -80,7 +80,7 @@ class Container(t.TypedDict, total=False):
 
 
 class PodSpec(t.TypedDict, total=False):
-    """The part of a pod's spec that is read."""
+    """The part of a pod's spec that is read here."""
 
     containers: t.List[Container]
     initContainers: t.List[Container]
@@ -93,7 +93,7 @@ class PodTemplate(t.TypedDict, total=False):
 
 
 class Spec(t.TypedDict, total=False):
-    """The parts of the specs of nodes, of DaemonSets and of IPPools that are read."""
+    """The parts of the specs of nodes, DaemonSets and IPPools that are read here."""
 
     template: PodTemplate
     podCIDR: str
@@ -118,7 +118,7 @@ class NodeAddress(t.TypedDict):
 
 
 class Status(t.TypedDict, total=False):
-    """The parts of the status of nodes and of IPPools that are read."""
+    """The parts of the status of nodes and IPPools that are read here."""
 
     allocations: t.List[Allocation]
     addresses: t.List[NodeAddress]
@@ -126,7 +126,7 @@ class Status(t.TypedDict, total=False):
 
 
 class ApiObject(t.TypedDict, total=False):
-    """The parts of the API's answers that are read."""
+    """The parts of the API's answers that are read here."""
 
     gitVersion: str
     data: t.Dict[str, str]
@@ -137,21 +137,21 @@ class ApiObject(t.TypedDict, total=False):
 
 
 class Addresses(t.NamedTuple):
-    """CIDRs of pods and services; empty is not known."""
+    """CIDRs of pods and services; empty if unknown."""
 
     pods: str
     services: str
 
 
 class UnansweredError(Exception):
-    """The API server gave no answer, or not this one."""
+    """The API server did not answer, or not with what was asked for."""
 
 
 Ask = t.Callable[[str], ApiObject]
 
 
 def ask(kubectl: t.Sequence[str], admin: str, path: str) -> ApiObject:
-    """An object of the API, or an empty one where it has none."""
+    """An object of the API, or an empty one if it does not exist."""
     done = run_kubectl(admin, "get", "--raw", path, program=kubectl, timeout=SECONDS)
     if done.rc == 0:
         answer: ApiObject = json.loads(done.out)
@@ -163,13 +163,13 @@ def ask(kubectl: t.Sequence[str], admin: str, path: str) -> ApiObject:
 
 
 def setting(configuration: str, name: str) -> str:
-    """A value of kubeadm's ClusterConfiguration, in the form that kubeadm stores it in. Hosts have no YAML parser."""
+    """A value of kubeadm's ClusterConfiguration, in the format that kubeadm writes. Hosts have no YAML parser."""
     match = re.search(rf"^ *{name}: *['\"]?([^\s'\"]+)", configuration, re.MULTILINE)
     return match.group(1) if match else ""
 
 
 def node_identities(nodes: ApiObject) -> t.List[NodeIdentity]:
-    """What tells the nodes."""
+    """What identifies the nodes."""
     return [
         {
             "name": each["metadata"]["name"],
@@ -183,7 +183,7 @@ def node_identities(nodes: ApiObject) -> t.List[NodeIdentity]:
 
 
 def autodetection(daemon_set: ApiObject) -> t.Dict[str, str]:
-    """How calico-node looks for a host's addresses: an IPv4 one unless it is told, an IPv6 one only if it is asked."""
+    """How calico-node detects a host's addresses: IPv4 unless disabled, IPv6 only if requested."""
     containers = daemon_set.get("spec", {}).get("template", {}).get("spec", {}).get("containers", [])
     for container in containers:
         if container["name"] == "calico-node":
@@ -195,7 +195,7 @@ def autodetection(daemon_set: ApiObject) -> t.Dict[str, str]:
 
 
 def pod_networks(daemon_sets: ApiObject, installations: ApiObject) -> t.List[PodNetwork]:
-    """The pod networks of a cluster, and what shows each."""
+    """The pod networks of a cluster, and what shows each of them."""
     found: t.List[PodNetwork] = []
     for each in daemon_sets.get("items", []):
         if each["metadata"]["name"] in POD_NETWORKS:
@@ -203,7 +203,7 @@ def pod_networks(daemon_sets: ApiObject, installations: ApiObject) -> t.List[Pod
             network: PodNetwork = {"name": POD_NETWORKS[each["metadata"]["name"]], "seen": seen}
             methods = autodetection(each) if network["name"] == "calico" else {}
             found.append({**network, "autodetection": methods} if methods else network)
-    # What Calico's operator is told to set up, whether or not it has done so.
+    # What Calico's operator is configured to set up, whether or not it has done so.
     return found + [
         {"name": "calico", "seen": "Installation {name}".format(**each["metadata"])}
         for each in installations.get("items", [])
@@ -211,12 +211,12 @@ def pod_networks(daemon_sets: ApiObject, installations: ApiObject) -> t.List[Pod
 
 
 def image_name(image: str) -> str:
-    """The last part of an image, without registry, tag and digest."""
+    """The last part of an image name, without registry, tag and digest."""
     return image.rpartition("/")[2].partition("@")[0].partition(":")[0]
 
 
 def image_names(workload: Object) -> t.List[str]:
-    """The last parts of a workload's images, without registry and tag. Some install multus by an init container."""
+    """The last parts of a workload's image names, without registry and tag. Init containers may install multus."""
     pods = workload.get("spec", {}).get("template", {}).get("spec", {})
     containers = [*(pods.get("initContainers") or ()), *(pods.get("containers") or ())]
     return [image_name(each.get("image", "")) for each in containers]
@@ -229,7 +229,7 @@ def places(workloads: t.Iterable[Object], images: t.Sequence[str]) -> t.List[str
 
 
 def mark_exclusive(network: PodNetwork, asks: Ask) -> PodNetwork:
-    """Cilium that takes the CNI configurations of others out of service says so."""
+    """Mark Cilium as exclusive if it disables the CNI configurations of others."""
     if network["name"] != "cilium":
         return network
     namespace = network["seen"].split()[-1].partition("/")[0]
@@ -238,7 +238,7 @@ def mark_exclusive(network: PodNetwork, asks: Ask) -> PodNetwork:
 
 
 def nv_ipam_pools(pools: ApiObject) -> t.List[NvIpamPool]:
-    """The IPPools, and the blocks that nodes have of each."""
+    """The IPPools, and the blocks that nodes hold of each."""
     return [
         {
             "name": pool["metadata"]["name"],
@@ -254,7 +254,7 @@ def nv_ipam_pools(pools: ApiObject) -> t.List[NvIpamPool]:
 
 
 def fabric_networks(asks: Ask) -> t.List[FabricNetwork]:
-    """What the stacks have as networks, of all namespaces."""
+    """The networks of all stacks, from all namespaces."""
     return [
         {"stack": name, "name": network["metadata"]["name"]}
         for name, stack in STACKS.items()
@@ -273,13 +273,13 @@ def flag(arguments: t.Sequence[str], name: str) -> str:
 
 
 def embedded_addresses(name: str, servers: ApiObject) -> Addresses:
-    """Those of a cluster of k3s or RKE2: a server has written its arguments on its node, else they are the defaults."""
+    """The CIDRs of a k3s or RKE2 cluster: from the arguments that a server recorded on its node, else the defaults."""
     for node in servers.get("items", []):
         written = node["metadata"].get("annotations", {}).get(f"{name}.io/node-args", "")
         if not written:
             continue
         arguments: t.List[str] = json.loads(written)
-        # Where nodes have addresses of IPv6 alone, the defaults are others.
+        # If nodes have only IPv6 addresses, the defaults differ.
         usual = "." in node.get("spec", {}).get("podCIDR", "")
         return Addresses(
             flag(arguments, "--cluster-cidr") or POD_CIDR * usual,
@@ -289,7 +289,7 @@ def embedded_addresses(name: str, servers: ApiObject) -> Addresses:
 
 
 def embedded_flannel(servers: ApiObject) -> t.List[PodNetwork]:
-    """flannel in k3s itself, which has no DaemonSet."""
+    """flannel as built into k3s, where it has no DaemonSet."""
     for node in servers.get("items", []):
         if node["metadata"].get("annotations", {}).get(BACKEND):
             return [{"name": "flannel", "seen": f"annotation {BACKEND} of node {node['metadata']['name']}"}]
@@ -297,7 +297,7 @@ def embedded_flannel(servers: ApiObject) -> t.List[PodNetwork]:
 
 
 def read_addresses(distribution: str, asks: Ask, servers: ApiObject) -> t.Tuple[str, Addresses]:
-    """Endpoint and addresses, as whoever made the cluster has written them down in it."""
+    """Endpoint and addresses, as the cluster's installer recorded them in the cluster."""
     if distribution != "kubeadm":
         return "", embedded_addresses(distribution, servers)
     kubeadm = asks("/api/v1/namespaces/kube-system/configmaps/kubeadm-config")
@@ -307,13 +307,13 @@ def read_addresses(distribution: str, asks: Ask, servers: ApiObject) -> t.Tuple[
 
 
 def chart_names(deployments: ApiObject) -> t.List[str]:
-    """The Helm charts that the Deployments of a cluster say they come from, with their versions."""
+    """The Helm charts, with versions, named in the labels of the cluster's Deployments."""
     labels = [each["metadata"].get("labels", {}) for each in deployments.get("items", [])]
     return sorted({chart for chart in (each.get("helm.sh/chart", "") for each in labels) if chart})
 
 
 def read_cluster(root: str) -> ClusterFacts:
-    """The cluster of which this host is a control plane."""
+    """Facts about the cluster of which this host is a control plane."""
     found = find_distribution(root)
     admin = found.admin if found else ""
     facts: ClusterFacts = {

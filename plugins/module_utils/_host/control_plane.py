@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How a control plane runs: arguments of its static pods, by their manifests, and files that are too open."""
+"""How a control plane runs: arguments from its static pod manifests, and files whose permissions are too open."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .files import read_text
 COMPONENTS = ("kube-apiserver", "kube-controller-manager", "kube-scheduler", "etcd")
 MANIFESTS = "etc/kubernetes/manifests"
 SUPER_ADMIN = "etc/kubernetes/super-admin.conf"
-# Files and directories for root alone, and the most that anybody may do with them.
+# Files and directories for root only, and the widest mode that each may have.
 PRIVATE = (
     ("etc/kubernetes/manifests/*.yaml", 0o600),
     ("etc/kubernetes/*.conf", 0o600),
@@ -29,7 +29,7 @@ PRIVATE = (
 
 
 def unquote(value: str) -> str:
-    """A scalar of YAML in one line, as kubeadm writes it."""
+    """A one-line YAML scalar, as kubeadm writes it."""
     if value.startswith('"') and value.endswith('"') and len(value) > 1:
         try:
             text: str = json.loads(value)
@@ -42,7 +42,7 @@ def unquote(value: str) -> str:
 
 
 def manifest_arguments(manifest: str) -> t.Dict[str, str]:
-    """The arguments in a manifest, without their dashes. One without a value is true, as Go's flags have it."""
+    """The arguments in a manifest, without their dashes. One without a value is true, as with Go's flags."""
     found = {}
     for line in manifest.splitlines():
         item = re.match(r"^\s*- (.*\S)\s*$", line)
@@ -53,7 +53,7 @@ def manifest_arguments(manifest: str) -> t.Dict[str, str]:
 
 
 def too_open(root: str) -> t.Dict[str, int]:
-    """Files that others than root may read or change, with the mode that they should have. Links are left alone."""
+    """Files that others than root can read or change, with the mode that they should have. Links are skipped."""
     found = {}
     for pattern, allowed in PRIVATE:
         for path in sorted(glob.glob(os.path.join(root, pattern))):
@@ -64,13 +64,13 @@ def too_open(root: str) -> t.Dict[str, int]:
 
 
 def read_arguments(root: str) -> t.Dict[str, t.Dict[str, str]]:
-    """By static pod. Empty where there is no manifest."""
+    """Arguments by static pod. Empty if there is no manifest."""
     texts = {name: read_text(os.path.join(root, MANIFESTS, f"{name}.yaml")) for name in COMPONENTS}
     return {name: manifest_arguments(text) for name, text in texts.items() if text}
 
 
 def read_control_plane(root: str) -> t.Optional[ControlPlaneFacts]:
-    """None where this host is no control plane."""
+    """Facts of this control plane; None if this host is not one."""
     arguments = read_arguments(root)
     if "kube-apiserver" not in arguments:
         return None

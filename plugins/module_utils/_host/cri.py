@@ -1,9 +1,9 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which container runtime a node of kubeadm has, by what its kubelet is started with, and whether runtimes work.
+"""Which container runtime a kubeadm node uses, by its kubelet's settings, and whether runtimes work.
 
-A service may be active while it has no CRI: containerd goes on without the plugins whose settings it refuses. So the
-questions are those that kubelets ask, over gRPC. Hosts may have no crictl, and have no library for it.
+A service may be active without a CRI: containerd keeps running without the plugins whose settings it refuses. So this
+module asks what a kubelet asks, over gRPC. Hosts may lack crictl, and have no gRPC library.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from .files import read_text
 
 CONTAINERD, DOCKER = "containerd", "docker"
 SOCKETS = {CONTAINERD: "/run/containerd/containerd.sock", DOCKER: "/run/cri-dockerd.sock"}
-# Services of runtimes, and where each of them has its CRI. Docker's is that of cri-dockerd, and its own is another one.
+# Services of runtimes, and the CRI socket of each. Docker's is that of cri-dockerd; Docker's own socket is another one.
 INTERFACES = {
     "containerd": SOCKETS[CONTAINERD],
     "docker": SOCKETS[DOCKER],
@@ -28,25 +28,25 @@ INTERFACES = {
     "crio": "/run/crio/crio.sock",
     **dict.fromkeys(EMBEDDING_UNITS, K3S.containerd_socket),
 }
-# A flag counts before the kubelet's configuration. kubeadm 1.34 and later keep it in a file of this instance.
+# A flag overrides the kubelet's configuration. kubeadm 1.34 and later write the endpoint to a file for this instance.
 FLAGS = "var/lib/kubelet/kubeadm-flags.env"
 CONFIGURATIONS = ("var/lib/kubelet/instance-config.yaml", "var/lib/kubelet/config.yaml")
 
 
 def parse_flags(text: str) -> str:
-    """The endpoint in the flags that kubeadm has written for the kubelet; empty where there is none."""
+    """The endpoint in the flags that kubeadm wrote for the kubelet; empty if there is none."""
     match = re.search(r"--container-runtime-endpoint[= ][\"']?([^\s\"']+)", text)
     return match.group(1) if match else ""
 
 
 def parse_configuration(text: str) -> str:
-    """The endpoint in a KubeletConfiguration; empty where there is none."""
+    """The endpoint in a KubeletConfiguration; empty if there is none."""
     match = re.search(r"^containerRuntimeEndpoint:[ \t]*[\"']?([^\s\"'#]+)", text, re.MULTILINE)
     return match.group(1) if match else ""
 
 
 def kubelet_socket(root: str = "/") -> str:
-    """The path of the socket over which the kubelet reaches its runtime; empty where nothing says so."""
+    """The path of the socket over which the kubelet reaches its runtime; empty if nothing configures one."""
     found = [parse_flags(read_text(os.path.join(root, FLAGS)))]
     found += [parse_configuration(read_text(os.path.join(root, path))) for path in CONFIGURATIONS]
     path = next(filter(None, found), "")
@@ -55,12 +55,12 @@ def kubelet_socket(root: str = "/") -> str:
 
 
 def runtime_of(socket: str) -> str:
-    """containerd or docker, or the socket itself where it is neither's; empty without one."""
+    """containerd or docker, or the socket itself if it belongs to neither; empty without a socket."""
     return next((name for name, path in SOCKETS.items() if path == socket), socket)
 
 
 def node_runtime(root: str = "/") -> str:
-    """The runtime of the node that this host is; empty where nothing says so."""
+    """The runtime of this host's node; empty if nothing configures one."""
     return runtime_of(kubelet_socket(root))
 
 
@@ -68,7 +68,7 @@ def node_runtime(root: str = "/") -> str:
 
 
 class Silence(t.NamedTuple):
-    """What is there instead of an answer."""
+    """Why there is no answer."""
 
     seen: str
     final: bool  # it will not answer later either
@@ -76,7 +76,7 @@ class Silence(t.NamedTuple):
 
 ASK_SECONDS = 10
 DOCKER_INFO = ("docker", "info", "--format", "{{.ServerVersion}}")
-# Methods with their requests in protobuf: any image does, also one that is not there.
+# Methods with their requests in protobuf: any image name will do, even one of a missing image.
 QUESTIONS = {
     "/runtime.v1.RuntimeService/Version": b"",
     "/runtime.v1.ImageService/ImageStatus": b"\x0a\x07\x0a\x05pause",
@@ -86,7 +86,7 @@ DATA, HEADERS, RST_STREAM, SETTINGS, PING, GOAWAY, CONTINUATION = 0, 1, 3, 4, 6,
 ACK = END_STREAM = 1
 END_HEADERS = 4
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
-# The header grpc-status, as it is and in HPACK's code. Its values have one form: two digits get no shorter.
+# The header grpc-status, plain and in HPACK's Huffman code. Its values have one form: two digits get no shorter.
 STATUS = (b"grpc-status", b"\x9a\xca\xc8\xb2\x12\x34\xda\x8f")
 OK, UNIMPLEMENTED = "0", "12"
 
@@ -96,7 +96,7 @@ def frame(kind: int, flags: int, stream: int, payload: bytes = b"") -> bytes:
 
 
 def header(name: str, value: str) -> bytes:
-    """A header in HPACK, spelled out."""
+    """A header in HPACK, as a literal."""
     words = [text.encode() for text in (name, value)]
     return b"\0" + b"".join(bytes([len(word)]) + word for word in words)
 
@@ -121,13 +121,13 @@ def read_string(block: bytes, at: int) -> t.Tuple[bytes, int]:
 
 
 def status_in(block: bytes) -> str:
-    """grpc-status among headers in HPACK; empty where it is not among them."""
+    """The value of grpc-status in an HPACK header block; empty if it is missing."""
     at = 0
     while at < len(block):
         first = block[at]
-        if first & 0x80:  # in a table, which has no grpc-status
+        if first & 0x80:  # an indexed header; the tables do not contain grpc-status
             at = read_integer(block, at, 7)[1]
-        elif first & 0xE0 == 0x20:  # the size of that
+        elif first & 0xE0 == 0x20:  # an update of the table size
             at = read_integer(block, at, 5)[1]
         else:
             index, at = read_integer(block, at, 6 if first & 0x40 else 4)
@@ -149,7 +149,7 @@ def read_exactly(peer: socket.socket, length: int) -> bytes:
 
 
 def call(path: str, method: str, message: bytes) -> str:
-    """The status in which a call over gRPC ends."""
+    """The final gRPC status of a call."""
     headers = {":method": "POST", ":scheme": "http", ":path": method, ":authority": "localhost", "te": "trailers"}
     headers["content-type"] = "application/grpc"
     body = b"\0" + struct.pack(">I", len(message)) + message
@@ -174,7 +174,7 @@ def call(path: str, method: str, message: bytes) -> str:
 
 
 def ask(path: str) -> t.Optional[Silence]:
-    """The questions of a kubelet, to the runtime behind a socket; None where it answers them."""
+    """Ask the runtime behind a socket what a kubelet asks; None if it answers."""
     for method, message in QUESTIONS.items():
         try:
             status = call(path, method, message)
@@ -191,7 +191,7 @@ def silence(unit: str) -> t.Optional[Silence]:
     """Why the runtime of a unit does not work; None where it does."""
     if unit == DOCKER:
         done = run_program(DOCKER_INFO, ASK_SECONDS)
-        if done.rc not in (0, 127):  # without its client only the service itself says whether it runs
+        if done.rc not in (0, 127):  # without its client, only the service itself can tell whether it runs
             return Silence(f"docker info: {done.err.strip() or f'rc {done.rc}'}", False)
         if kubelet_socket() != INTERFACES[unit]:
             return None

@@ -1,9 +1,9 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What made the Kubernetes node of a host, and where that keeps its parts: one table for all that looks for them.
+"""Which distribution set up a host's Kubernetes node, and where it keeps its parts: one table for all callers.
 
-k3s and RKE2 carry their own containerd and write its configuration at every start, so that file says where CNI plugins
-are looked for. Without flannel, k3s leaves that to containerd's defaults.
+k3s and RKE2 bring their own containerd and write its configuration at every start, so that file says where containerd
+looks for CNI plugins. Without flannel, k3s leaves that to containerd's defaults.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from .._model.observation import KubernetesFacts
 from .files import read_text
 
 CNI_BIN, CNI_NETWORK = "/opt/cni/bin", "/etc/cni/net.d"  # containerd's defaults
-# Drop-ins of containerd, where it looks itself since 2.2 if it has no main file, and that of the role kubernetes.
+# Drop-ins of containerd, which 2.2 and later read even without a main file, and the drop-in of the role kubernetes.
 CONTAINERD_DROP_INS = "/etc/containerd/conf.d/*.toml"
 CONTAINERD_DROP_IN = "/etc/containerd/conf.d/10-kubernetes.toml"
 CNI_TABLE = re.compile(r"\[plugins\.(['\"])io\.containerd\.(?:grpc\.v1\.cri|cri\.v1\.runtime)\1\.cni\]")
@@ -33,28 +33,28 @@ BUNDLE = re.compile(r"/data/[0-9a-f]{64}/bin$")
 
 
 class Distribution(t.NamedTuple):
-    """A way to make a node. Paths are absolute; {data} stands for its data directory."""
+    """A way to set up a node. Paths are absolute; {data} is replaced by the data directory."""
 
     name: str
-    data: str  # its data directory, unless its own configuration names another one
-    config: str  # its configuration, which may have a directory NAME.d beside it; empty: none
-    units: t.Tuple[str, ...]  # services of its kubelet, which carry containerd too where that is its own
-    server_units: t.Tuple[str, ...]  # those of them that only servers have, with the API in them
+    data: str  # data directory, unless its configuration names another one
+    config: str  # configuration file, which may have a NAME.d directory beside it; empty: none
+    units: t.Tuple[str, ...]  # services that run its kubelet, and containerd if it brings its own
+    server_units: t.Tuple[str, ...]  # those of the units that only servers have, and that contain the API server
     kubelet: str  # kubeconfig of the kubelet
-    server: str  # what only hosts with an API server have
-    admins: t.Tuple[str, ...]  # kubeconfigs of the administrator: the first that exists
+    server: str  # exists only on hosts with an API server
+    admins: t.Tuple[str, ...]  # kubeconfigs of the administrator: the first that exists is used
     kubectl: t.Tuple[str, ...]
-    program: str  # that says its version
-    ca: t.Tuple[str, ...]  # of the API server: the first that exists
+    program: str  # prints its version
+    ca: t.Tuple[str, ...]  # of the API server: the first that exists is used
     containerd_socket: str
-    containerd_config: str  # that containerd reads
-    registries: str  # mirrors and credentials of registries; empty: none of its own
+    containerd_config: str  # the file that containerd reads
+    registries: str  # mirrors and credentials of registries; empty: it has no such file
     cni_bin: t.Tuple[str, ...]  # where containerd looks for CNI plugins: the first that exists, else the first
-    cni_network: str  # and for their configurations
+    cni_network: str  # where containerd looks for CNI configurations
 
     @property
     def embeds_containerd(self) -> bool:
-        """Whether it carries its own containerd, whose configuration it writes."""
+        """Whether it brings its own containerd and writes its configuration."""
         return bool(self.registries)
 
 
@@ -91,7 +91,7 @@ K3S = Distribution(
     containerd_socket="/run/k3s/containerd/containerd.sock",
     containerd_config="{data}/agent/etc/containerd/config.toml",
     registries="/etc/rancher/k3s/registries.yaml",
-    # Releases before October 2024 have the second one, which leads to the directory of the release.
+    # Releases before October 2024 have the second one, which resolves to the directory of the release.
     cni_bin=("{data}/data/cni", "{data}/data/current/bin"),
     cni_network="{data}/agent/etc/cni/net.d",
 )
@@ -109,9 +109,9 @@ RKE2 = K3S._replace(
     cni_network=CNI_NETWORK,
 )
 DISTRIBUTIONS = {each.name: each for each in (KUBEADM, K3S, RKE2)}
-# Services of all of them that carry containerd, and with it the kubelet; those of servers the API too.
+# All services that contain containerd and the kubelet; those of servers also contain the API server.
 EMBEDDING_UNITS = (*K3S.units, *RKE2.units)
-# Other distributions than kubeadm, by a directory that only they have, without the leading slash.
+# Distributions other than kubeadm, by a directory that only they have, without the leading slash.
 OTHER_KUBERNETES = {
     "k3s": K3S.data[1:],
     "rke2": RKE2.data[1:],
@@ -121,14 +121,14 @@ OTHER_KUBERNETES = {
 
 
 class Found(t.NamedTuple):
-    """A distribution on a host."""
+    """The distribution found on a host."""
 
     distribution: Distribution
     data: str  # its data directory
-    root: str  # of the host's files
+    root: str  # root of the host's file system
 
     def path(self, pattern: str) -> str:
-        """A path of the table as programs on the host name it."""
+        """A path from the table, as programs on the host see it."""
         return pattern.replace("{data}", self.data)
 
     def there(self, pattern: str) -> bool:
@@ -147,18 +147,18 @@ class Found(t.NamedTuple):
 
     @property
     def admin(self) -> str:
-        """The administrator's kubeconfig; empty where there is none, or somebody's copy on another host."""
+        """The administrator's kubeconfig; empty if there is none, or if it is a copy on a host without API server."""
         return self.first(self.distribution.admins) if self.is_server else ""
 
     @property
     def units(self) -> t.List[str]:
-        """Services of the kubelet of this host: servers of k3s and RKE2 have another one than its other nodes."""
+        """Services of the kubelet on this host: k3s and RKE2 use different ones for servers and for other nodes."""
         servers = self.distribution.server_units
         return [unit for unit in self.distribution.units if not servers or self.is_server == (unit in servers)]
 
     @property
     def kubectl(self) -> t.List[str]:
-        """The command; a program of its data directory by its full path."""
+        """The kubectl command; a program in the data directory gets its full path."""
         words = [self.path(word) for word in self.distribution.kubectl]
         return [on_host(self.root, word) if word.startswith("/") else word for word in words]
 
@@ -168,13 +168,13 @@ def on_host(root: str, path: str) -> str:
 
 
 def parse_data_directory(config: str) -> str:
-    """data-dir of a configuration of k3s or RKE2. Hosts have no YAML parser."""
+    """data-dir in a configuration of k3s or RKE2. Hosts have no YAML parser."""
     match = re.search(r"^[\"']?data-dir[\"']?\s*:\s*[\"']?(/[^\s\"'#]+)", config, re.MULTILINE)
     return match.group(1).rstrip("/") if match else ""
 
 
 def parse_data_flag(unit: str) -> str:
-    """--data-dir or -d in the ExecStart of a unit, as the installer writes it: over several lines, in quotes."""
+    """--data-dir or -d in the ExecStart of a unit, as the installer writes it: over several lines, quoted."""
     match = re.search(r"(?:--data-dir|(?<!\S)['\"]?-d)['\"]?(?:=|[\s\\]+)['\"]?(/[^\s'\"\\]+)", unit)
     return match.group(1).rstrip("/") if match else ""
 
@@ -186,7 +186,7 @@ def parse_data_variable(environment: str) -> str:
 
 
 def data_directory(distribution: Distribution, root: str) -> str:
-    """Where it keeps its data, by the flags of its unit, else its environment, else its configuration."""
+    """Its data directory, from the flags of its unit, else its environment, else its configuration."""
     if not distribution.embeds_containerd:
         return distribution.data
 
@@ -204,9 +204,9 @@ def data_directory(distribution: Distribution, root: str) -> str:
 
 
 def find_distribution(root: str = "/") -> t.Optional[Found]:
-    """What made the node of this host: it has left the kubelet's kubeconfig there, or an API server's files.
+    """The distribution that left a kubeconfig of the kubelet, or files of an API server, on this host.
 
-    Where two have, as after a change from one to the other, it is the one whose own containerd runs.
+    If there are two, as after a change from one to the other, it is the one whose own containerd runs.
     """
     found = [Found(each, data_directory(each, root), root) for each in DISTRIBUTIONS.values()]
     found = [each for each in found if each.there(each.distribution.kubelet) or each.is_server]
@@ -219,19 +219,19 @@ def find_distribution(root: str = "/") -> t.Optional[Found]:
 
 
 def cni_directories(config: str) -> t.Tuple[str, str]:
-    """Where a configuration of containerd has CNI plugins and their configurations; empty is not said there."""
+    """The directories of CNI plugins and CNI configurations in a containerd configuration; empty if it does not say."""
     match = CNI_TABLE.search(config)
     if not match:
         return "", ""
     table = re.split(r"^\s*\[", config[match.end() :], maxsplit=1, flags=re.MULTILINE)[0]
-    # containerd 2 takes several directories, and finds a plugin in the first one that has it.
+    # containerd 2 takes several directories, and uses the first one that has the plugin.
     plugins = re.search(r"^\s*bin_dirs?\s*=\s*\[?\s*['\"]([^'\"]+)", table, re.MULTILINE)
     network = re.search(r"^\s*conf_dir\s*=\s*['\"]([^'\"]+)", table, re.MULTILINE)
     return plugins.group(1) if plugins else "", network.group(1) if network else ""
 
 
 def _configurations(found: Found) -> t.List[str]:
-    """The files of containerd's configuration in the order in which they count, each with the ones that it imports."""
+    """The texts of containerd's configuration files in order of precedence, each with its imports."""
     path = found.path(found.distribution.containerd_config)
     main = found.text(path)
     imports = re.search(r"^imports\s*=\s*\[([^\]]*)\]", main, re.MULTILINE)
@@ -244,7 +244,7 @@ def _configurations(found: Found) -> t.List[str]:
 
 
 def _cni(found: Found, docker: bool) -> t.Tuple[str, str]:
-    """Where the runtime looks for CNI plugins and for their configurations. cri-dockerd takes the usual ones."""
+    """Where the runtime looks for CNI plugins and for CNI configurations. cri-dockerd uses the usual directories."""
     expected = found.first(found.distribution.cni_bin) or found.path(found.distribution.cni_bin[0])
     network = found.path(found.distribution.cni_network)
     configs = [] if docker else _configurations(found)
@@ -253,12 +253,12 @@ def _cni(found: Found, docker: bool) -> t.Tuple[str, str]:
     said = [cni_directories(config) for config in configs]
     plugins, network = (next(filter(None, reversed(each)), "") for each in zip(*said))
     if BUNDLE.search(plugins) and found.there("{data}/data/current/bin"):
-        plugins = found.path("{data}/data/current/bin")  # the same directory, also after an upgrade
+        plugins = found.path("{data}/data/current/bin")  # the same directory, and stable across upgrades
     return plugins or CNI_BIN, network or CNI_NETWORK
 
 
 def read_kubernetes(root: str = "/", docker: bool = False) -> KubernetesFacts:
-    """All that roles have to know of it; with Docker it runs containers. Paths are those of programs on the host."""
+    """What roles need to know about the node; `docker`: Docker runs its containers. Paths are as seen on the host."""
     found = find_distribution(root)
     if not found:
         return {

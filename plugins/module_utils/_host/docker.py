@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Docker's settings, in daemon.json or in flags of dockerd, which does not start with a setting in both."""
+"""Docker's settings, in daemon.json or in flags of dockerd, which refuses to start if a setting is in both."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ KEYS = {
 
 LOG_DRIVER = "json-file"  # Docker's default
 PATIENCE = 10  # seconds for Docker to read its files
-SECONDS = 30  # for cri-dockerd to say its release
+SECONDS = 30  # seconds for cri-dockerd to print its release
 
 
 class Flag(t.NamedTuple):
@@ -59,15 +59,15 @@ class Ulimit(t.TypedDict):
 
 
 class CriDockerd(t.TypedDict):
-    """The cri-dockerd of a host."""
+    """The installed cri-dockerd of a host."""
 
-    others: bool  # somebody else has installed it; else the rest says nothing
+    others: bool  # not installed by us; then the other fields mean nothing
     program: str
-    release: str  # empty: not known
-    silence: str  # what is there instead of an answer; empty where it answers
+    release: str  # empty if unknown
+    silence: str  # why it does not answer; empty if it does
 
 
-# Docker's settings; whatever else is in them is kept.
+# The settings of Docker that are read here; all others are kept.
 DaemonSettings = t.TypedDict("DaemonSettings", {"default-ulimits": t.Dict[str, Ulimit]}, total=False)
 
 
@@ -75,7 +75,7 @@ DaemonSettings = t.TypedDict("DaemonSettings", {"default-ulimits": t.Dict[str, U
 
 
 def unit_settings(text: str) -> t.Dict[str, t.List[str]]:
-    """The settings in the files of a unit by name; an empty value takes back those before it, as systemd has it."""
+    """The settings in the files of a unit, by name; an empty value resets those before it, as in systemd."""
     found: t.Dict[str, t.List[str]] = {}
     for line in text.replace("\\\n", " ").splitlines():
         name, _equals, value = line.strip().partition("=")
@@ -87,12 +87,12 @@ def unit_settings(text: str) -> t.Dict[str, t.List[str]]:
 def split_words(text: str) -> t.List[str]:
     try:
         return shlex.split(text)
-    except ValueError:  # a quote without its end
+    except ValueError:  # an unclosed quote
         return text.split()
 
 
 def environment(settings: t.Mapping[str, t.Sequence[str]]) -> t.Dict[str, str]:
-    """The variables that a unit's command line may name."""
+    """The variables that a unit's command line may use."""
     words = [word for value in settings.get("Environment", ()) for word in split_words(value)]
     for path in settings.get("EnvironmentFile", ()):
         lines = [line.strip() for line in read_text(path.lstrip("-")).splitlines()]
@@ -101,7 +101,7 @@ def environment(settings: t.Mapping[str, t.Sequence[str]]) -> t.Dict[str, str]:
 
 
 def command_words(text: str) -> t.List[str]:
-    """The command line in the files of a unit, its variables put in."""
+    """The command line in the files of a unit, with its variables expanded."""
     settings = unit_settings(text)
     variables = environment(settings)
     words = []
@@ -115,7 +115,7 @@ def command_words(text: str) -> t.List[str]:
 
 
 def parse_flags(words: t.Sequence[str]) -> t.List[Flag]:
-    """The flags in a command line. A word that is no flag is the value of the one before it."""
+    """The flags in a command line. A word that is not a flag is the value of the one before it."""
     found: t.List[Flag] = []
     for word in words:
         long, short = re.fullmatch(r"--([\w-]+)(?:=(.*))?", word), re.fullmatch(r"-(\w)=?(.*)", word)
@@ -129,12 +129,12 @@ def parse_flags(words: t.Sequence[str]) -> t.List[Flag]:
 
 
 def read_flags(module: AnsibleModule) -> t.List[Flag]:
-    """The flags with which Docker starts the next time: its unit's files, which systemd may not have read yet."""
+    """The flags with which Docker will start next: from its unit's files, which systemd may not have reloaded yet."""
     return parse_flags(command_words(module.run_command(["systemctl", "cat", UNIT])[1]))
 
 
 def keys_of(flag: Flag) -> t.Set[str]:
-    """What the setting of a flag may be called in daemon.json."""
+    """The names that the setting of a flag may have in daemon.json."""
     name = KEYS.get(flag.name, flag.name)
     return {name, f"{name}s", re.sub("y$", "ies", name)}
 
@@ -173,7 +173,7 @@ def shown_ulimit(value: int) -> str:
 
 
 def check_flags(settings: t.Mapping[str, object], flags: t.Sequence[Flag], path: str, otherwise: str) -> None:
-    """Refuse what dockerd would not start with: it may run now, with what it read then."""
+    """Refuse settings with which dockerd would not start, even if it runs now with what it read earlier."""
     both = sorted({f"{key} (flag {flag.name})" for flag in flags for key in keys_of(flag) & set(settings)})
     if both:
         raise FabricError(
@@ -186,7 +186,7 @@ def check_flags(settings: t.Mapping[str, object], flags: t.Sequence[Flag], path:
 
 
 def flag_has_limit(flags: t.Sequence[Flag], value: int) -> bool:
-    """Whether flags set the limit. They set all default ulimits or none: daemon.json may then have no more of them."""
+    """Whether flags set the limit. If flags set any default ulimit, this one must be there, not in daemon.json."""
     ulimits = [flag.value for flag in flags if flag.name == "default-ulimit"]
     if not ulimits:
         return False
@@ -204,7 +204,7 @@ def flag_has_limit(flags: t.Sequence[Flag], value: int) -> bool:
 
 
 def merge_daemon(text: str, limit: t.Optional[int], flags: t.Sequence[Flag] = (), path: str = DAEMON) -> str:
-    """daemon.json with the default limit in bytes, all else kept; the same text where the limit is set already."""
+    """daemon.json with the default limit in bytes, all else kept; unchanged if the limit is set already."""
     settings = parse_daemon(text, path)
     check_flags(settings, flags, path, "Without docker in memlock_units it is left as it is.")
     value = -1 if limit is None else limit
@@ -216,7 +216,7 @@ def merge_daemon(text: str, limit: t.Optional[int], flags: t.Sequence[Flag] = ()
 
 
 def merge_value(there: object, wanted: object) -> object:
-    """What a setting becomes: of an object only the wanted keys change, and a list keeps what has other names."""
+    """The new value of a setting: in an object only the wanted keys change; a list keeps entries with other names."""
     if isinstance(there, dict) and isinstance(wanted, dict):
         return {**there, **{key: merge_value(there.get(key), value) for key, value in wanted.items()}}
     if isinstance(there, list) and isinstance(wanted, list) and all(isinstance(item, str) for item in wanted):
@@ -226,9 +226,9 @@ def merge_value(there: object, wanted: object) -> object:
 
 
 def fitting(there: t.Mapping[str, object], wanted: t.Mapping[str, object]) -> t.Dict[str, object]:
-    """The present settings, without parts of what the wanted ones replace: dockerd does not start with those.
+    """The present settings without parts that conflict with the wanted ones: dockerd would not start with them.
 
-    Options belong to their driver, and the parts of a runtime to that runtime."""
+    Options belong to their driver, and the fields of a runtime to that runtime."""
     kept = dict(there)
     if "log-driver" in wanted and wanted["log-driver"] != there.get("log-driver", LOG_DRIVER):
         kept.pop("log-opts", None)
@@ -245,10 +245,10 @@ def fitting(there: t.Mapping[str, object], wanted: t.Mapping[str, object]) -> t.
 
 
 def merge_settings(text: str, wanted: t.Mapping[str, object], flags: t.Sequence[Flag] = (), path: str = DAEMON) -> str:
-    """daemon.json with the wanted settings, all else kept; the same text where it has them already.
+    """daemon.json with the wanted settings, all else kept; unchanged if it has them already.
 
-    Options of another driver than the wanted one go. A wanted setting that is a flag too is refused: dockerd does not
-    start with it."""
+    Options of a driver other than the wanted one are dropped. A wanted setting that is also a flag is refused: dockerd
+    would not start."""
     settings = dict(t.cast("t.Mapping[str, object]", parse_daemon(text, path)))
     kept = fitting(settings, wanted)
     merged = {**kept, **{key: merge_value(kept.get(key), value) for key, value in wanted.items()}}
@@ -260,7 +260,7 @@ def merge_settings(text: str, wanted: t.Mapping[str, object], flags: t.Sequence[
 
 
 def read_cri_dockerd() -> CriDockerd:
-    """The installed cri-dockerd. Ours is known by its units, or before they are written by its record."""
+    """The installed cri-dockerd. Ours is recognized by its units or, before they are written, by its record."""
     text = output_of("systemctl", "cat", CRI_UNIT)
     program = next(iter(command_words(text)), CRI_DOCKERD)
     alone = os.path.lexists(CRI_DOCKERD) and not os.path.exists(CRI_DOCKERD_RECORD)
@@ -277,7 +277,7 @@ def read_cri_dockerd() -> CriDockerd:
 
 
 def with_settings(module: AnsibleModule, settings: t.Mapping[str, object]) -> t.Tuple[str, File]:
-    """What daemon.json becomes with settings, and where it is: a flag of Docker's unit may say that."""
+    """The new daemon.json with these settings, and its path, which a flag of Docker's unit may set."""
     flags = read_flags(module)
     path = daemon_path(flags)
     there: File = read_file(path) or {"content": "", "mode": "0644"}
@@ -285,9 +285,9 @@ def with_settings(module: AnsibleModule, settings: t.Mapping[str, object]) -> t.
 
 
 def check_keeps(module: AnsibleModule, path: str) -> None:
-    """Wait until Docker has read that containers go on while it restarts.
+    """Wait until Docker has loaded live-restore, which keeps containers running while it restarts.
 
-    The signal has no answer, and Docker goes on with its old settings where it refuses one of the new ones."""
+    The reload signal has no reply, and Docker keeps its old settings if it refuses one of the new ones."""
     for attempt in range(PATIENCE + 1):
         if attempt:
             time.sleep(1)
@@ -305,13 +305,13 @@ def check_keeps(module: AnsibleModule, path: str) -> None:
 
 
 def validation(module: AnsibleModule) -> str:
-    """The command with which dockerd judges a file; empty without dockerd."""
+    """The command with which dockerd validates a file; empty without dockerd."""
     program = module.get_bin_path("dockerd")
     return VALIDATE.format(program) if program else ""
 
 
 def keeps_containers(module: AnsibleModule) -> bool:
-    """Whether containers go on while Docker restarts: the running daemon has live-restore on."""
+    """Whether containers keep running while Docker restarts: the running daemon has live-restore on."""
     program = module.get_bin_path("docker")
     words = ["info", "--format", "{{.LiveRestoreEnabled}}"]
     return bool(program) and module.run_command([program, *words])[1].strip() == "true"

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Files by URL. Each is whole, and the expected one, before it has a name."""
+"""Files by URL. A file gets its name only when it is complete and verified."""
 
 from __future__ import annotations
 
@@ -57,20 +57,20 @@ def _read(url: str, timeout: int, compared: bool) -> t.BinaryIO:
 
 
 def lost_tls(url: str, answer: object) -> str:
-    """Where a download by TLS was redirected to without it; empty when it was not."""
+    """The URL without TLS to which a download over TLS was redirected; empty if it was not."""
     final = str(getattr(answer, "url", "an unknown place"))
     return final if scheme_of(url) == "https" and scheme_of(final) != "https" else ""
 
 
 def digest_in(text: str, name: str) -> str:
-    """The digest of a file in a list of them, or the only one."""
+    """The digest of a file in a checksum list, or the only one in it."""
     found = re.findall(r"^([0-9a-fA-F]{64})(?:\s+\*?(\S+))?\s*$", text, re.MULTILINE)
     named = [digest for digest, other in found if os.path.basename(other) == name]
     return (named or [digest for digest, _other in found[:1]] or [""])[0].lower()
 
 
 def expected_digest(source: Source, timeout: int) -> str:
-    """The digest that a file must have; empty takes any."""
+    """The digest that a file must have; empty accepts any."""
     _kind, _colon, rest = source["checksum"].partition(":")
     if "://" not in rest:
         return rest.lower()
@@ -110,7 +110,7 @@ def fetch_file(source: Source, path: str, timeout: int) -> None:
 
 
 def unpack(archive: str, member: str, path: str) -> None:
-    """The file of this name in a tar archive, wherever in it that is."""
+    """Extract the file of this name from a tar archive, in whatever directory it is."""
     try:
         with tarfile.open(archive) as packed:
             found = [each for each in packed if each.isfile() and os.path.basename(each.name) == member]
@@ -127,12 +127,12 @@ def unpack(archive: str, member: str, path: str) -> None:
 
 
 def given_digest(params: t.Mapping[str, str]) -> str:
-    """The digest that a program is given by; empty takes any."""
+    """The digest that the options give for the program; empty accepts any."""
     return params["sha256"].lower().replace("sha256:", "")
 
 
 def install_member(module: AnsibleModule, source: Source, path: str) -> str:
-    """Put a program from an archive in place in one step: a killed run leaves no half of it. Its digest is returned."""
+    """Install a program from an archive atomically, so that a killed run leaves no half of it; returns its digest."""
     params = module.params
     part, wanted = f"{path}.part", given_digest(params)
     os.makedirs(os.path.dirname(path), mode=0o755, exist_ok=True)
@@ -147,7 +147,7 @@ def install_member(module: AnsibleModule, source: Source, path: str) -> str:
             what = "A program in an archive is not the one that was expected."
             raise FabricError(what, source["url"], seen, step, code="wrong-content")
         os.chmod(part, int(params["mode"], 8))
-        # Before the program is there: without it, a program would be somebody else's.
+        # Written before the program: a program without a record counts as somebody else's.
         write_file(module, params["record"], f"{digest} sha256:{archive}\n")
         os.replace(part, path)
     finally:
@@ -157,9 +157,9 @@ def install_member(module: AnsibleModule, source: Source, path: str) -> str:
 
 
 def check_kept(module: AnsibleModule, digest: str) -> None:
-    """An installed program stays: it has to be the one that was installed, or that somebody has compared.
+    """Check an installed program that is kept: its digest must be the recorded one or the one given in the options.
 
-    FabricError for another one. One that nobody knows has to be of the release in the URL, by what it says itself."""
+    Otherwise FabricError. Without a known digest, the program must report the release in the URL."""
     params = module.params
     path, given = params["path"], given_digest(params)
     recorded = "".join(read_text(params["record"]).split()[:1])
@@ -210,7 +210,7 @@ def install(module: AnsibleModule) -> t.Dict[str, object]:
 
 
 def download(module: AnsibleModule, path: str, before: str) -> t.Tuple[bool, str]:
-    """Whether the file is another one afterwards, and its digest."""
+    """Whether the file changes, and its digest."""
     params = module.params
     expected = expected_digest(Source(url=params["url"], checksum=params["checksum"]), params["timeout"])
     source = Source(url=params["url"], checksum=f"sha256:{expected}")

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""NICs that drivers of Dynamic Resource Allocation offer to pods, and the ResourceClaims that have them.
+"""NICs that drivers of Dynamic Resource Allocation (DRA) offer to pods, and the ResourceClaims that hold them.
 
 Attributes as in dranet 1.4 (pkg/apis/attributes.go) and the SR-IOV driver (pkg/consts/consts.go).
 """
@@ -23,7 +23,7 @@ Device = t.Tuple[str, str, str]  # driver, pool and name
 
 
 def read_dra_nics(asks: Ask) -> t.List[DraNic]:
-    """The NICs of all nodes. Claims are only asked for where there are some."""
+    """The NICs of all nodes. Claims are read only if there are any NICs."""
     specs = [each["spec"] for each in asks(SLICES).get("items", [])]
     specs = [spec for spec in specs if spec["driver"] in NAMES]
     if not specs:
@@ -43,7 +43,7 @@ def read_dra_nics(asks: Ask) -> t.List[DraNic]:
 
 
 def _holders(claims: t.Sequence[Object]) -> t.Dict[Device, t.List[str]]:
-    """The allocated claims of each device, as NAMESPACE/NAME."""
+    """The ResourceClaims that hold each device, as NAMESPACE/NAME."""
     found: t.Dict[Device, t.List[str]] = {}
     for claim in claims:
         allocation = claim.get("status", {}).get("allocation") or {}
@@ -54,7 +54,7 @@ def _holders(claims: t.Sequence[Object]) -> t.Dict[Device, t.List[str]]:
 
 
 def _attribute(device: Object, driver: str, name: str) -> str:
-    """A text attribute, whose name may be written with or without its driver's domain."""
+    """A string attribute, whose name may be written with or without its driver's domain."""
     attributes = device.get("attributes", {})
     value = attributes.get(f"{driver}/{name}") or attributes.get(name) or {}
     return str(value.get("string", ""))

@@ -1,9 +1,9 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Settings of the containerd that k3s and RKE2 carry: a registry mirror, and tables of its configuration.
+"""Settings of the containerd that k3s and RKE2 bring: a registry mirror, and tables of its configuration.
 
-Both write containerd's configuration themselves whenever they start. Releases since 2026 have it import a directory of
-drop-ins; before, a template is the way, which extends theirs. Files that somebody else wrote stay as they are.
+Both write containerd's configuration whenever they start. Releases since 2026 import a directory of drop-ins into it;
+earlier ones need a template that extends theirs. Files that somebody else wrote stay as they are.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ class Wanted(t.NamedTuple):
 
 
 def registries_text(mirror: str) -> str:
-    """registries.yaml with one mirror in front of every registry."""
+    """registries.yaml with one mirror for all registries."""
     return f'{MARK}\nmirrors:\n  "*":\n    endpoint:\n      - "{mirror}"\n'
 
 
 def config_version(rendered: str) -> int:
-    """The version of containerd's configuration that is in use. containerd 2 has 3, before it was 2."""
+    """The version of containerd's configuration format in use: 3 with containerd 2, and 2 before."""
     match = re.search(r"^version\s*=\s*(\d+)", rendered, re.MULTILINE)
     return int(match.group(1)) if match else 3
 
@@ -54,12 +54,12 @@ def imports_drop_ins(rendered: str, directory: str) -> bool:
 
 
 def table_names(toml: str) -> t.Set[str]:
-    """Its tables, whatever the quotes around their parts."""
+    """The tables in a TOML text, whatever the quotes around the parts of their names."""
     return {re.sub(r"['\"\s]", "", name) for name in re.findall(r"^\s*\[([^\[\]]+)\]", toml, re.MULTILINE)}
 
 
 def of_distribution(rendered: str) -> str:
-    """The part of a rendered configuration that is not from our template."""
+    """The part of a rendered configuration that does not come from our template."""
     return rendered.partition(MARK)[0]
 
 
@@ -68,7 +68,7 @@ def foreign(path: str, seen: str, next_step: str) -> FabricError:
 
 
 def wanted_registries(path: str, there: t.Optional[File], mirror: str) -> t.Optional[File]:
-    """registries.yaml as it has to be. Somebody else's has to name the mirror already."""
+    """The wanted registries.yaml. One that somebody else wrote must name the mirror already."""
     if there and not there["content"].startswith(MARK):
         host = mirror.partition("://")[2].rstrip("/")
         if mirror and host not in there["content"]:
@@ -104,7 +104,7 @@ def check_tables(tables: str, rendered: str, config: str) -> None:
 
 
 def wanted_config(directory: str, rendered: str, there: Files, tables: str) -> Files:
-    """Drop-in and template, of which one carries the tables. `there` has what is at both paths now."""
+    """Drop-in and template, one of which holds the tables. `there` has the present files at both paths."""
     version = config_version(rendered)
     stem = "config-v3.toml" if version >= 3 else "config.toml"
     drop_in, template = f"{directory}/{stem}.d/{DROP_IN}", f"{directory}/{stem}.tmpl"
@@ -128,7 +128,7 @@ def wanted_config(directory: str, rendered: str, there: Files, tables: str) -> F
 
 
 def wanted_files(found: Found, wanted: Wanted) -> t.Tuple[Files, Files]:
-    """Files as they are and as they have to be."""
+    """The present and the wanted files."""
     registries = found.distribution.registries
     config = found.path(found.distribution.containerd_config)
     directory = os.path.dirname(config)

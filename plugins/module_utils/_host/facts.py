@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Facts of a host, read from files where possible: needs no package, and changes nothing."""
+"""Facts of a host, read from files where possible: needs no packages, and changes nothing."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ from .vip import read_vip
 if t.TYPE_CHECKING:
     from ansible.module_utils.basic import AnsibleModule
 
-# Signs that a kernel has a module which /lib/modules does not show (in a container, or built in).
+# Signs that a kernel has a module that /lib/modules does not show (in a container, or built in).
 _MODULE_SIGNS = {
     "br_netfilter": "proc/sys/net/bridge",
     "nf_conntrack": "proc/sys/net/netfilter/nf_conntrack_max",
 }
 CNI_PLUGINS = "/opt/cni/bin"
 SECONDS = 5.0  # for a program or a name server to answer
-KUBELET_SECONDS = 60.0  # to load its 100 MB where pods are busy
+KUBELET_SECONDS = 60.0  # to load its 100 MB on a busy host
 
 
 class Questions(t.NamedTuple):
@@ -53,15 +53,15 @@ class Questions(t.NamedTuple):
 
     ports: t.Sequence[int]  # that should be free
     modules: t.Sequence[str]  # of the kernel
-    paths: t.Sequence[str]  # whose free space counts
+    paths: t.Sequence[str]  # whose free space is measured
     names: t.Sequence[str]  # that should resolve
     controller_time: float  # seconds since 1970; 0 leaves clocks out
     vip: str = ""  # virtual address of the API to look for; empty: none
     run_from: t.Sequence[str] = ()  # folders that programs are run from
     ntp: t.Sequence[str] = ()  # NTP servers that should answer
-    services: t.Sequence[str] = ()  # CIDRs of services, to which there should be a route
-    resolv_conf: str = ""  # that the kubelet is told to give to pods; empty: what kubeadm takes
-    python_packages: t.Sequence[str] = ()  # that modules need which are to run here
+    services: t.Sequence[str] = ()  # service CIDRs, to which there should be a route
+    resolv_conf: str = ""  # that the kubelet gives to pods; empty: kubeadm's choice
+    python_packages: t.Sequence[str] = ()  # needed by modules that will run here
 
 
 def parse_os_release(text: str) -> t.Dict[str, str]:
@@ -107,13 +107,13 @@ def parse_server(kubeconfig: str) -> str:
 
 
 def ca_digest(pem: str) -> str:
-    """A digest that names a cluster: of the first certificate in its CA file. Empty without one."""
+    """A digest that identifies a cluster: of the first certificate in its CA file. Empty without one."""
     match = re.search(r"-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----", pem, re.DOTALL)
     return hashlib.sha256(f"{match.group()}\n".encode()).hexdigest()[:16] if match else ""
 
 
 def trusted_ca(kubeconfig: str, root: str = "/") -> str:
-    """Digest of the CA that a kubeconfig trusts, which it has in itself or names; empty if it does neither."""
+    """Digest of the CA that a kubeconfig trusts, which it embeds or names; empty if it does neither."""
     match = re.search(r"^ *certificate-authority(-data)?: *[\"']?([^\s\"']+)", kubeconfig, re.MULTILINE)
     if not match:
         return ""
@@ -126,16 +126,16 @@ def trusted_ca(kubeconfig: str, root: str = "/") -> str:
 
 
 def _socket_owners(root: str, inodes: t.Dict[str, int]) -> t.Dict[int, str]:
-    """Port -> name of the process that listens on it, as far as this user may see."""
+    """Port -> name of the process that listens on it, as far as this user can see."""
     owners: t.Dict[int, str] = {}
     for pid in filter(str.isdigit, os.listdir(os.path.join(root, "proc"))):
         folder = os.path.join(root, "proc", pid, "fd")
         try:
             numbers = os.listdir(folder)
-        except OSError:  # ended meanwhile, or of another user
+        except OSError:  # ended in the meantime, or another user's
             continue
         for number in numbers:
-            with contextlib.suppress(OSError):  # closed meanwhile; the others are still its own
+            with contextlib.suppress(OSError):  # closed in the meantime; the others remain
                 link = os.readlink(os.path.join(folder, number))
                 if link.startswith("socket:[") and link[8:-1] in inodes:
                     owners[inodes[link[8:-1]]] = read_text(os.path.join(root, "proc", pid, "comm")).strip()
@@ -151,16 +151,16 @@ def busy_ports(root: str, wanted: t.Iterable[int]) -> t.List[BusyPort]:
 
 
 def is_on_board(netdev: str) -> bool:
-    """Whether a network device in sysfs is hardware, and no USB one: those are called enx and their MAC."""
+    """Whether a network device in sysfs is hardware, but not USB: such devices are called enx and their MAC address."""
     device = os.path.join(netdev, "device")
     usb = os.path.basename(netdev).startswith("enx") or "/usb" in os.path.realpath(device)
     return os.path.exists(device) and not usb
 
 
 def list_macs(root: str) -> t.List[str]:
-    """Of real NICs and of the one with the default route: bridges, tunnels and pods' ends may repeat.
+    """MACs of hardware NICs and of the device with the default route; those of bridges, tunnels and pods may repeat.
 
-    A USB one may be the same on every board: the way to a BMC is.
+    A USB NIC may have the same MAC on every board, as the link to a BMC has.
     """
     folder = os.path.join(root, "sys/class/net")
     default = parse_default_device(read_text(os.path.join(root, "proc/net/route")))
@@ -178,7 +178,7 @@ def cgroup_version(root: str) -> str:
 
 
 def module_available(root: str, release: str, name: str) -> t.Optional[bool]:
-    """Whether the kernel has this module, loaded, built in or to be loaded; None where nothing shows it."""
+    """Whether the kernel has this module: loaded, built in or loadable; None if nothing shows it."""
     signs = [os.path.join("sys/module", name), _MODULE_SIGNS.get(name, "")]
     if any(sign and os.path.exists(os.path.join(root, sign)) for sign in signs):
         return True
@@ -200,14 +200,14 @@ def disk_usage_mb(root: str, path: str) -> t.Tuple[int, int]:
 
 
 def nearest_folder(path: str) -> str:
-    """The folder itself, or the nearest existing one above it."""
+    """The folder itself, or its nearest existing parent."""
     while not os.path.isdir(path) and os.path.dirname(path) != path:
         path = os.path.dirname(path)
     return path
 
 
 def forbids_programs(root: str, path: str) -> bool:
-    """Whether a folder is on a mount with noexec, or would be."""
+    """Whether a folder is, or would be, on a mount with noexec."""
     return bool(os.statvfs(nearest_folder(os.path.join(root, path.lstrip("/")))).f_flag & os.ST_NOEXEC)
 
 
@@ -219,7 +219,7 @@ def _resolves(name: str, answers: t.Dict[str, bool]) -> None:
 
 
 def resolve_names(names: t.Iterable[str]) -> t.Dict[str, bool]:
-    """Whether each name resolves; a name server that does not answer in time counts as no, and is not waited for."""
+    """Whether each name resolves; no answer in time counts as no, and is not waited for."""
     answers: t.Dict[str, bool] = {}
     asked = {name: threading.Thread(target=_resolves, args=(name, answers), daemon=True) for name in set(names) if name}
     for question in asked.values():
@@ -231,7 +231,7 @@ def resolve_names(names: t.Iterable[str]) -> t.Dict[str, bool]:
 
 
 def default_address() -> str:
-    """The address that the default route goes out from; nothing is sent."""
+    """The source address of the default route; nothing is sent."""
     for family, target in ((socket.AF_INET, "192.0.2.1"), (socket.AF_INET6, "2001:db8::1")):
         try:
             with socket.socket(family, socket.SOCK_DGRAM) as probe:
@@ -243,12 +243,12 @@ def default_address() -> str:
 
 
 def has_route(cidr: str) -> bool:
-    """Whether the host has a route to a network; nothing is sent. What is no CIDR is said elsewhere."""
+    """Whether the host has a route to a network; nothing is sent. An invalid CIDR is reported elsewhere."""
     try:
         network = ipaddress.ip_network(cidr.strip())
         family = socket.AF_INET if network.version == 4 else socket.AF_INET6
         with socket.socket(family, socket.SOCK_DGRAM) as probe:
-            probe.connect((str(network[min(1, network.num_addresses - 1)]), 9))  # that of the API
+            probe.connect((str(network[min(1, network.num_addresses - 1)]), 9))  # the API's service address
     except ValueError:
         return True
     except OSError:
@@ -257,21 +257,21 @@ def has_route(cidr: str) -> bool:
 
 
 def kubelet_version(program: str) -> str:
-    """As in `Kubernetes v1.35.4`, or `k3s version v1.35.4+k3s1 (hash)` with a line about Go."""
+    """The version in output such as `Kubernetes v1.35.4`, or `k3s version v1.35.4+k3s1 (hash)` and a line about Go."""
     match = re.search(r"\bv\d+\.\d+\.\d+\S*", output_of(program, "--version", timeout=KUBELET_SECONDS))
     return match.group() if match else ""
 
 
 def program_folders(module: AnsibleModule) -> t.List[str]:
-    """Folders that programs are run from. AnsibleModule's own property for the temporary one would make it."""
+    """Folders that programs are run from. AnsibleModule's property for the temporary folder would create it."""
     temporary = str(getattr(module, "_remote_tmp", None) or "")
     return [CNI_PLUGINS, *([os.path.expanduser(os.path.expandvars(temporary))] if temporary else [])]
 
 
 def read_kubelet(root: str) -> Kubelet:
-    """Which cluster this host belongs to: the API server and a digest of the CA, both empty if to none.
+    """Which cluster this host belongs to: the API server and a digest of the CA, both empty if it belongs to none.
 
-    Kubelets of k3s and RKE2 reach the API through a proxy of their own host, which says nothing about the server.
+    Kubelets of k3s and RKE2 reach the API through a local proxy, whose address says nothing about the server.
     """
     found = find_distribution(root) or Found(KUBEADM, KUBEADM.data, root)
     version = kubelet_version(found.distribution.program)
@@ -282,14 +282,14 @@ def read_kubelet(root: str) -> Kubelet:
         "present": bool(version),
         "version": version,
         "server": parse_server(kubeconfig),
-        # kubeadm may have been told to keep its CA elsewhere.
+        # kubeadm may be configured to keep its CA elsewhere.
         "cluster": (ca_digest(found.text(authority)) if authority else "") or trusted_ca(kubeconfig, root),
     }
 
 
 def read_resolver(root: str, given: str) -> Resolver:
-    """What pods get that use their host's DNS, as CoreDNS does: kubeadm takes systemd-resolved's servers if it runs."""
-    # Its file outlives it until the next boot.
+    """The resolver of pods that use their host's DNS, as CoreDNS does: kubeadm prefers that of systemd-resolved."""
+    # Its file remains until the next boot, even if it no longer runs.
     runs = host_processes(root, ("systemd-resolve",))
     path = given or ("/run/systemd/resolve/resolv.conf" if runs else "/etc/resolv.conf")
     lines = (line.split() for line in read_text(os.path.join(root, path.lstrip("/"))).splitlines())
@@ -297,9 +297,9 @@ def read_resolver(root: str, given: str) -> Resolver:
 
 
 def read_clock(controller_time: float) -> Clock:
-    """Whether the clock is synchronized, what the controller's said when it asked, and what this one says.
+    """Whether the clock is synchronized, and the times of the controller (when it asked) and of this host.
 
-    First what it says: what follows takes time."""
+    The host's time is read first: what follows takes time."""
     now = time.time()
     shown = output_of("timedatectl", "show", "--property=NTPSynchronized", "--value", timeout=SECONDS)
     return {
@@ -311,10 +311,10 @@ def read_clock(controller_time: float) -> Clock:
 
 
 def clock_offset(asked: float, read: float, arrived: float) -> int:
-    """Seconds by which a host's clock is surely ahead of the controller's, negative if behind.
+    """Seconds by which a host's clock is certainly ahead of the controller's; negative if it is behind.
 
-    The host read its clock at some time between the question and the arrival of the answer, by the controller's clock:
-    a slow connection is not a wrong clock.
+    The host read its clock at some point between the question and the arrival of the answer, by the controller's clock,
+    so a slow connection does not count as a wrong clock.
     """
     if not asked:
         return 0
@@ -322,12 +322,12 @@ def clock_offset(asked: float, read: float, arrived: float) -> int:
 
 
 def lacking_packages(names: t.Sequence[str]) -> t.List[str]:
-    """Which of these the Python that runs this can't import."""
+    """The packages that the running Python can't import."""
     return [name for name in names if importlib.util.find_spec(name) is None]
 
 
 def read_host(questions: Questions, root: str = "/") -> HostFacts:
-    """All of it, as the result of host_info."""
+    """All facts, as the result of host_info."""
     clock = read_clock(questions.controller_time)  # first: whatever follows takes time
     system = parse_os_release(read_text(os.path.join(root, "etc/os-release")))
     kernel = platform.release()

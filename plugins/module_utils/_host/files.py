@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Small files of a host: read, written in one step, and compared."""
+"""Small files of a host: read, written atomically, and compared."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ if t.TYPE_CHECKING:
 
 
 class File(t.TypedDict):
-    """What a file is, or becomes."""
+    """The present or future state of a file."""
 
-    content: str  # bytes that are no UTF-8 as surrogates
+    content: str  # bytes that are not UTF-8 as surrogates
     mode: str  # octal digits with a leading zero
 
 
-Files = t.Dict[str, t.Optional[File]]  # by path; None is no file
+Files = t.Dict[str, t.Optional[File]]  # by path; None if there is no file
 BLOCK = 1 << 20  # bytes read at a time
-MARK = "# Written by ipu.fabric."  # a file of the same name without it is somebody's
-# What a file of the role kubernetes has in it: one of the same name without it is somebody's.
+MARK = "# Written by ipu.fabric."  # a file of the same name without it is somebody else's
+# The mark in files of the role kubernetes: a file of the same name without it is somebody else's.
 OWN_MARK = "# Written by the role kubernetes of ipu.fabric."
 
 
@@ -41,7 +41,7 @@ class FileDiff(t.TypedDict):
 
 
 def read_text(path: str) -> str:
-    """The text of a file; empty when there is none, or when it can't be read."""
+    """The text of a file; empty if it is missing or can't be read."""
     try:
         with open(path, encoding="utf-8", errors="replace") as file:
             return file.read()
@@ -50,7 +50,7 @@ def read_text(path: str) -> str:
 
 
 def file_digest(path: str) -> str:
-    """SHA-256 of a file of any size; empty when there is none."""
+    """SHA-256 of a file of any size; empty if it is missing."""
     digest = hashlib.sha256()
     try:
         with open(path, "rb") as file:
@@ -74,7 +74,7 @@ def read_file(path: str) -> t.Optional[File]:
 
 
 def write_file(module: AnsibleModule, path: str, content: str, mode: str = "0644", backup: bool = False) -> None:
-    """Replace a file in one step, so that nobody ever reads half of it. On a full disk it stays as it is."""
+    """Replace a file atomically, so that nobody ever reads half of it. If the disk is full, the old file remains."""
     part = f"{path}.part"
     try:
         os.makedirs(os.path.dirname(path), mode=0o755, exist_ok=True)
@@ -95,7 +95,7 @@ def write_file(module: AnsibleModule, path: str, content: str, mode: str = "0644
 
 
 def write_part(part: str, content: str, mode: str) -> None:
-    """Write a file to the disk. Its mode holds from the first byte on: some of these files carry credentials."""
+    """Write a file to disk. Its mode holds from the first byte on: some of these files carry credentials."""
     descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, int(mode, 8))
     with open(descriptor, "w", encoding="utf-8", errors="surrogateescape", newline="") as out:
         os.fchmod(out.fileno(), int(mode, 8))
@@ -105,7 +105,7 @@ def write_part(part: str, content: str, mode: str) -> None:
 
 
 def open_private(path: str) -> t.IO[str]:
-    """A file to write to, made if it is missing, in a directory for root alone: no one else can put a link there."""
+    """Open a file for writing, creating it if needed, in a directory for root only, where no one can place a link."""
     directory = os.path.dirname(path)
     with contextlib.suppress(FileExistsError):
         os.mkdir(directory, 0o700)
@@ -123,7 +123,7 @@ def open_private(path: str) -> t.IO[str]:
 
 
 def file_diffs(before: Files, after: Files) -> t.List[FileDiff]:
-    """One diff for each changed file, without its secrets."""
+    """One diff for each changed file, with secrets hidden."""
 
     def text(file: t.Optional[File]) -> str:
         return hide_lines(file["content"]) if file else ""

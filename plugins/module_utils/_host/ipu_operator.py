@@ -16,18 +16,18 @@ from .kubectl import Ask
 DEFINITION = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/ipujobs.graphcore.ai"
 JOBS = "/apis/graphcore.ai/v1alpha1/ipujobs"
 DEPLOYMENTS = "/apis/apps/v1/deployments"
-# What the charts call their objects. Before 1.1.0 these names begin with that of the release.
+# Names of the charts' objects. Before 1.1.0 these names begin with that of the release.
 MANAGER, PROXY = "ipu-operator-controller-manager", "ipu-operator-vipu-proxy"
 CONTROLLERS = "ipu-operator-vipu-controllers"
 METRICS_SERVICE, WEBHOOK_SERVICE = f"{MANAGER}-metrics", "ipu-operator-webhook-svc"
-# A controller as the chart and its ConfigMap have it: host:port:label=value.
+# A controller as written in the chart and its ConfigMap: host:port:label=value.
 CONTROLLER = re.compile(r"(\[[^\]\s]+\]|[^\s,:\"'\[\]]+):(\d+):([^\s,\"'=:]+)=([^\s,\"':]*)")
 FAILED = ("Failed", "Error")
 ENDED = ("Completed", "Succeeded", *FAILED)
 
 
 def read_ipu(asks: Ask) -> t.Optional[SeenIpu]:
-    """None without the definition of IPUJobs: with no operator, that is all that is asked."""
+    """None without the CRD of IPUJobs: if there is no operator, nothing more is read."""
     if not asks(DEFINITION):
         return None
     managers = [each for each in asks(DEPLOYMENTS).get("items", []) if each["metadata"]["name"].endswith(MANAGER)]
@@ -59,19 +59,19 @@ def seen_operator(asks: Ask, manager: Object) -> SeenIpuOperator:
 
 
 def controllers_in(config_map: Object) -> t.List[str]:
-    """host:port:label=value of each, as the operator's ConfigMap has them."""
+    """host:port:label=value of each controller in the operator's ConfigMap."""
     return [match[0] for text in config_map.get("data", {}).values() for match in CONTROLLER.finditer(text)]
 
 
 def installed_record(secrets: t.Sequence[Object]) -> Record:
-    """What helm keeps of the newest revision that it has finished; empty without one."""
+    """Helm's record of the newest revision that it finished; empty without one."""
     done = [each for each in secrets if not each["metadata"]["labels"].get("status", "").startswith("pending-")]
     newest = max(done, key=lambda each: int(each["metadata"]["labels"].get("version", 0)), default=None)
     return unpack(newest) if newest else {}
 
 
 def chart_version(record: Record, labels: t.Mapping[str, str]) -> str:
-    """Of the chart, with three numbers; empty where nothing tells."""
+    """The chart's version, with three numbers; empty if nothing tells."""
     told = record.get("chart", {}).get("metadata", {}).get("version", "")
     labelled = labels.get("helm.sh/chart", "") or labels.get("app.kubernetes.io/version", "")
     found = re.search(r"\d+\.\d+\.\d+", told or labelled)

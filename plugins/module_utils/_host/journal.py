@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The last lines that services of a host wrote: for a maintainer who has no access to it, and for an error message."""
+"""The last lines that a host's services logged, for error messages and for maintainers without access to the host."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .._common.redaction import redact_log
 from .._common.result import printed_by
 from .._common.text import printable
 
-# What a node runs on, before what needs it.
+# The services that a node runs on, each before those that need it.
 NODE_UNITS = ("containerd", "docker", "cri-docker", "kubelet")
 COMPLAINT = re.compile(r"\blevel=(?:error|fatal)\b|^[EF]\d{4} |\b(?:[Ff]ailed|[Ff]atal|panic)\b")
 STAMP = re.compile(r'^(?:time="[^"]*" |[EF]\d{4} \S+ +\d+ )')
@@ -21,7 +21,7 @@ COMPLAINTS, LONGEST = 3, 400  # lines of a unit, and characters of a line
 
 
 def read_unit(unit: str, lines: int, size: int) -> str:
-    """The last lines of a unit, and of them not more than so many bytes. Empty for a unit that wrote nothing."""
+    """The last lines of a unit, limited to `size` bytes. Empty if the unit logged nothing."""
     argv = ["journalctl", f"--unit={unit}", f"--lines={lines}", "--output=short-iso", "--no-pager", "--quiet"]
     step = "Look at the log of the service on the host."
     printed = printed_by(run_program(argv, SECONDS), SECONDS, "The journal could not be read.", " ".join(argv), step)
@@ -29,13 +29,13 @@ def read_unit(unit: str, lines: int, size: int) -> str:
 
 
 def read_journal(units: t.Sequence[str], lines: int, size: int) -> t.Dict[str, str]:
-    """What units wrote, by name, without those that wrote nothing."""
+    """What units logged, by name, without those that logged nothing."""
     logs = {unit: read_unit(unit, lines, size) for unit in units}
     return {unit: text for unit, text in logs.items() if text}
 
 
 def both_ends(line: str) -> str:
-    """A line that is too long without its middle: what failed stands first in it, and why stands last."""
+    """A long line without its middle: what failed comes first in it, and why comes last."""
     if len(line) <= LONGEST:
         return line
     first = line[: LONGEST // 3].rstrip()
@@ -43,9 +43,9 @@ def both_ends(line: str) -> str:
 
 
 def complaints(since: float) -> t.Dict[str, str]:
-    """The last errors that the services of a node wrote since then (seconds of the epoch), by unit, each once.
+    """The last errors that a node's services logged since then (seconds since 1970), by unit, without duplicates.
 
-    A journal that can't be read has none: they are asked for because of an error, which must not be lost.
+    Empty if the journal can't be read: the caller is reporting another error, which must not be lost.
     """
     found = {}
     for unit in NODE_UNITS:

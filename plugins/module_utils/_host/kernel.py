@@ -1,9 +1,9 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Kernel modules, sysctls and swap: what runs now, and what the next boot brings.
+"""Kernel modules, sysctls and swap: the running state, and that of the next boot.
 
-Not ansible.posix and community.general: here a host takes one call, check mode is true on a bare host, and the standard
-library is enough.
+Why not ansible.posix and community.general: here one call per host is enough, check mode is accurate on a bare host,
+and the standard library suffices.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ if t.TYPE_CHECKING:
     from ansible.module_utils.basic import AnsibleModule
 
 FSTAB = "/etc/fstab"
-SWAPOFF_SECONDS = 600  # all that is swapped out comes back into memory
-# A module that is built in, or was loaded by the host of a container, shows by what it brings.
+SWAPOFF_SECONDS = 600  # everything swapped out is read back into memory
+# The effect that shows a module that is built in, or that the host of a container loaded.
 EVIDENCE = {
     "overlay": ("/proc/filesystems", r"\boverlay$"),
     "br_netfilter": ("/proc/sys/net/bridge", None),
@@ -42,15 +42,15 @@ class Settings(t.TypedDict):
 
 
 class KernelState(t.TypedDict):
-    """What of a running kernel can change."""
+    """The changeable state of a running kernel."""
 
     modules: t.List[str]
     sysctl: t.Dict[str, t.Optional[str]]  # None where the kernel has no such key
-    swap: t.List[str]  # that is on
-    swap_units: t.List[str]  # that turn it on at the next boot
+    swap: t.List[str]  # active swap
+    swap_units: t.List[str]  # units that turn swap on at the next boot
 
 
-# Keys that only have to be high enough. A container with a network of its own has no limits of neighbours.
+# Keys with a minimum. A container with its own network namespace has no neighbour limits.
 AT_LEAST = ("fs.inotify.", "net.ipv4.neigh.default.", "net.ipv6.neigh.default.")
 
 
@@ -63,7 +63,7 @@ def sysctl_text(values: t.Dict[str, str]) -> str:
 
 
 def fstab_without_swap(text: str) -> str:
-    """The table with every line of a swap made a comment."""
+    """fstab with every swap line commented out."""
 
     def line_without(line: str) -> str:
         fields = line.split()
@@ -74,7 +74,7 @@ def fstab_without_swap(text: str) -> str:
 
 
 def sysctl_path(key: str) -> str:
-    """Where a key lives. In keys dots part names, and a slash stands for a dot inside of one (an interface eth0.5)."""
+    """The path of a key. Dots in keys separate parts, and a slash replaces a dot within one (an interface eth0.5)."""
     return "/proc/sys/" + key.translate(str.maketrans("./", "/."))
 
 
@@ -83,7 +83,7 @@ def normal_value(value: str) -> str:
 
 
 def has_module(name: str, root: str = "") -> bool:
-    """Whether the kernel has what a module brings, loaded or built in."""
+    """Whether the kernel has what a module provides, loaded or built in."""
     if os.path.isdir(f"{root}/sys/module/{name.replace('-', '_')}"):
         return True
     path, pattern = EVIDENCE.get(name, ("", None))
@@ -119,7 +119,7 @@ def read_sysctl(key: str) -> t.Optional[str]:
 
 
 def raised(key: str, value: str) -> str:
-    """The value of a key; of a limit that only has to be high enough, the host's own where that is higher."""
+    """The value for a key; for a minimum, the host's own value if that is higher."""
     current = read_sysctl(key) or ""
     is_higher = key.startswith(AT_LEAST) and current.isdecimal() and value.isdecimal() and int(current) > int(value)
     return current if is_higher else value
@@ -160,7 +160,7 @@ def wanted_files(settings: Settings, fstab: t.Optional[File]) -> t.Dict[str, Fil
         content = f"{MARK}\n{modules_text(settings['modules'])}"
         files[f"/etc/modules-load.d/{name}.conf"] = {"content": content, "mode": "0644"}
     if settings["sysctl"]:
-        # 99-z sorts behind what distributions ship under 99-.
+        # 99-z sorts after the 99- files that distributions ship.
         files[f"/etc/sysctl.d/99-z-{name}.conf"] = {"content": sysctl_text(settings["sysctl"]), "mode": "0644"}
     if settings["disable_swap"] and fstab:
         files[FSTAB] = {"content": fstab_without_swap(fstab["content"]), "mode": fstab["mode"]}

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""kubectl on a host: it goes straight to the API server, whatever proxy the host's environment names, and leaves no
+"""kubectl on a host: it connects to the API server directly, whatever proxy the host's environment sets, and leaves no
 cache behind."""
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ import typing as t
 from .._common.command import Done, run_program
 from .._common.helm_record import Object
 
-# An empty value is none for Go.
+# Go treats an empty value as unset.
 DIRECT = {name: "" for word in ("http_proxy", "https_proxy", "all_proxy") for name in (word, word.upper())}
-# Otherwise it keeps what it learns of the API in ~/.kube/cache. It ignores that it can't write here.
+# By default it caches API discovery in ~/.kube/cache. It ignores that it can't write here.
 NO_CACHE = {"KUBECACHEDIR": os.devnull}
 
-Ask = t.Callable[[str], Object]  # an object of the API, empty where it has none
+Ask = t.Callable[[str], Object]  # returns an object of the API, empty if it does not exist
 
 
 def run_kubectl(
@@ -27,6 +27,6 @@ def run_kubectl(
     timeout: float = 30,
     data: str = "",
 ) -> Done:
-    """Run it with a kubeconfig. `timeout` is in seconds; `data` is its input."""
+    """Run it with a kubeconfig. `timeout` is in seconds; `data` is its standard input."""
     argv = [*program, "--kubeconfig", kubeconfig, "--request-timeout", request_timeout, *arguments]
     return run_program(argv, timeout, data=data, env={**DIRECT, **NO_CACHE})

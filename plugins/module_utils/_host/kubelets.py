@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The kubelet of a host, of whatever distribution of Kubernetes."""
+"""The kubelet of a host, whatever the Kubernetes distribution."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .distributions import find_distribution
 
 
 def kubelet_kubectl() -> t.Optional[t.Tuple[str, t.List[str]]]:
-    """The kubeconfig of the kubelet, and the kubectl that goes with it; None where there is no kubelet."""
+    """The kubelet's kubeconfig and the matching kubectl; None if there is no kubelet."""
     found = find_distribution()
     if not found or not found.there(found.distribution.kubelet):
         return None

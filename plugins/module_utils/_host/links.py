@@ -1,9 +1,9 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A host's network devices with their RDMA devices, and what else RDMA depends on.
+"""A host's network devices with their RDMA devices, and whatever else RDMA depends on.
 
-What the kernel says in sysfs is the truth; `ip` adds addresses and routes, `rdma` the mode of network namespaces,
-systemd the limits.
+sysfs is authoritative; `ip` adds addresses and routes, `rdma` the network namespace mode of RDMA, and systemd the
+limits.
 """
 
 from __future__ import annotations
@@ -50,17 +50,17 @@ MODULES = (
 )
 REPRESENTOR = re.compile(r"pf\d+(vf|sf)\d+")
 NVIDIA = "0x10de"
-GPU_CLASSES = ("0x0300", "0x0302")  # with a display, and without
-GIDS = 32  # entries of a GID table that are read
-# Virtual devices that stand on others, or join them.
+GPU_CLASSES = ("0x0300", "0x0302")  # with a display, without one
+GIDS = 32  # entries of a GID table to read
+# Virtual devices on top of others, or joining them.
 STACKED = ("bond", "bridge", "ipvlan", "ipvtap", "macsec", "macvlan", "macvtap", "openvswitch", "team", "vlan", "vrf")
-# For iproute2 that does not tell: ovs-vswitchd always takes this name, people mostly that one.
+# If iproute2 does not report the kind: ovs-vswitchd always uses the first name, people mostly use the second.
 BY_NAME = (("ovs-system", "openvswitch"), ("vrf", "vrf"))
 INFINITY = str(2**64 - 1)  # as systemd before 229 writes it
 
 
 class BareLink(t.TypedDict):
-    """A network device without its RDMA and its addresses; fields as in Link."""
+    """A network device without its RDMA device and its addresses; fields as in Link."""
 
     netdev: str
     pci: str
@@ -92,7 +92,7 @@ class IpAddress(t.TypedDict, total=False):
 
 
 class LinkInfo(t.TypedDict, total=False):
-    """What a virtual device is, in the JSON of `ip -d addr`."""
+    """The kind of a virtual device, in the JSON of `ip -d addr`."""
 
     info_kind: str
     info_data: t.Dict[str, object]
@@ -116,7 +116,7 @@ class IpItem(t.TypedDict, total=False):
 
 
 def read_gpus(sysfs: str) -> t.List[Gpu]:
-    """NVIDIA's GPUs in PCI order, in which nvidia-smi counts them; without virtual functions."""
+    """NVIDIA's GPUs in PCI order, as nvidia-smi counts them; without virtual functions."""
     found: t.List[Gpu] = []
     for address in list_names(sysfs, "bus/pci/devices"):
         base = os.path.join(sysfs, "bus/pci/devices", address)
@@ -144,21 +144,21 @@ class Port(t.NamedTuple):
 
 
 NO_PORT = Port("", 0, "", "", "")
-# Node types whose ports call themselves Ethernet, and are not RoCE.
+# Node types whose ports report Ethernet as link layer but are not RoCE.
 NOT_ROCE = {"RNIC": "iWARP", "usNIC": "usNIC", "usNIC UDP": "usNIC"}
 
 
 def _netdev_of_port(sysfs: str, device: str, number: int) -> str:
-    """The netdev of a port: a software device's parent, or by its GID table (RoCE), or by the PCI function of both."""
+    """The netdev of a port: a software device's parent, or by its GID table (RoCE), or by the shared PCI function."""
     base = os.path.join(sysfs, "class/infiniband", device)
     parent = read_attribute(base, "parent")
-    # The parent may be a pod's, whose devices the host sees in shared mode.
+    # The parent may be in a pod: in shared mode, the host sees the RDMA devices of pods.
     if parent and os.path.exists(os.path.join(sysfs, "class/net", parent)):
         return parent
     siblings = list_names(base, "device/net")
     gids = os.path.join(base, "ports", str(number), "gid_attrs/ndevs")
     named = [read_attribute(gids, index) for index in sorted(list_names(gids), key=to_number)[:GIDS]]
-    # The table also names VLANs and, by the names they have there, macvlans of pods.
+    # The table also names VLANs and macvlans of pods, the latter by their names inside the pods.
     real = [name for name in named if name and os.path.exists(os.path.join(sysfs, "class/net", name))]
     if real:
         return next((name for name in real if name in siblings), real[0])
@@ -188,12 +188,12 @@ def _read_port(sysfs: str, device: str, number: int) -> Port:
 
 
 def _numbers(sysfs: str, device: str) -> t.List[int]:
-    """The ports of an RDMA device."""
+    """The port numbers of an RDMA device."""
     return sorted(to_number(name) for name in list_names(sysfs, "class/infiniband", device, "ports"))
 
 
 def read_ports(sysfs: str) -> t.Dict[str, Port]:
-    """The RDMA port of each netdev that has one: of several RoCE's, else the first."""
+    """The RDMA port of each netdev that has one: if there are several, one with RoCE, else the first."""
     ports: t.Dict[str, Port] = {}
     for device in list_names(sysfs, "class/infiniband"):
         for number in _numbers(sysfs, device):
@@ -207,7 +207,7 @@ def read_ports(sysfs: str) -> t.Dict[str, Port]:
 
 
 def read_mad_files(sysfs: str) -> t.Dict[str, t.List[str]]:
-    """The device files umad* and issm* of each RDMA device; issm* are InfiniBand's alone from Linux 6.11 on."""
+    """The device files umad* and issm* of each RDMA device; from Linux 6.11 on, only InfiniBand has issm*."""
     found: t.Dict[str, t.List[str]] = {}
     for name in list_names(sysfs, "class/infiniband_mad"):
         device = read_attribute(sysfs, "class/infiniband_mad", name, "ibdev")
@@ -217,7 +217,7 @@ def read_mad_files(sysfs: str) -> t.Dict[str, t.List[str]]:
 
 
 def read_lone_devices(sysfs: str) -> t.List[RdmaDevice]:
-    """RDMA devices without a netdev here: InfiniBand without IPoIB, EFA, or the netdev is a pod's."""
+    """RDMA devices without a netdev here: InfiniBand without IPoIB, EFA, or one whose netdev is in a pod."""
     found: t.List[RdmaDevice] = []
     for device in list_names(sysfs, "class/infiniband"):
         numbers = _numbers(sysfs, device)
@@ -243,7 +243,7 @@ def _master(sysfs: str, netdev: str) -> str:
 
 
 def _lower(sysfs: str, proc: str, netdev: str, kind: str) -> t.List[str]:
-    """The netdevs right below a bond, VLAN or bridge. A tunnel has a lower one too, but is no way to its RDMA."""
+    """The netdevs directly below a bond, VLAN or bridge. A tunnel has one too, but does not reach its RDMA device."""
     base = os.path.join(sysfs, "class/net", netdev)
     lower = {name[len("lower_") :] for name in list_names(base) if name.startswith("lower_")}
     if kind == "vlan":
@@ -256,7 +256,7 @@ def _lower(sysfs: str, proc: str, netdev: str, kind: str) -> t.List[str]:
 
 
 def _kind(sysfs: str, proc: str, netdev: str, told: str) -> str:
-    """What a netdev is; told: what `ip` says, for sysfs does not know all kinds."""
+    """The kind of a netdev; `told` is what `ip` reports, since sysfs does not know all kinds."""
     base = os.path.join(sysfs, "class/net", netdev)
     if os.path.isdir(os.path.join(base, "bonding")):
         return "bond"
@@ -275,7 +275,7 @@ def _kind(sysfs: str, proc: str, netdev: str, told: str) -> str:
 def _is_up(sysfs: str, netdev: str) -> bool:
     base = os.path.join(sysfs, "class/net", netdev)
     state = read_attribute(base, "operstate")
-    # Drivers that do not report a state are up when the administrator and the carrier say so.
+    # Drivers that do not report a state count as up if the administrative state and the carrier are up.
     return state == "up" or (
         state == "unknown"
         and bool(to_number(read_attribute(base, "flags")) & 1)
@@ -284,7 +284,7 @@ def _is_up(sysfs: str, netdev: str) -> bool:
 
 
 def _function_netdevs(sysfs: str, pci: str) -> t.List[str]:
-    """The network devices of a PCI function with an RDMA device. A subfunction is none of them."""
+    """The network devices of a PCI function with an RDMA device, except those of subfunctions."""
     base = os.path.join(sysfs, "bus/pci/devices", pci)
     return list_names(base, "net") if pci and list_names(base, "infiniband") else []
 
@@ -297,7 +297,7 @@ class Vfs(t.TypedDict):
 
 
 def _vfs(sysfs: str, link: BareLink) -> Vfs:
-    """Without the capability, or with none set in the firmware, there is no attribute."""
+    """The attribute is missing if the NIC lacks the capability, or the firmware has no VFs configured."""
     if link["kind"] != "physical" or not link["pci"]:
         return {"vfs": 0, "max_vfs": 0}
     base = os.path.join(sysfs, "bus/pci/devices", link["pci"])
@@ -326,7 +326,7 @@ def _read_link(sysfs: str, proc: str, netdev: str, kinds: t.Mapping[str, str]) -
 
 
 def bottom(netdev: str, lower: t.Mapping[str, t.Sequence[str]], seen: t.FrozenSet[str] = frozenset()) -> t.List[str]:
-    """A netdev and all below it."""
+    """A netdev and all netdevs below it."""
     found = [netdev]
     for name in lower.get(netdev, ()):
         if name not in seen:
@@ -337,9 +337,9 @@ def bottom(netdev: str, lower: t.Mapping[str, t.Sequence[str]], seen: t.FrozenSe
 def _find_port(
     link: BareLink, ports: t.Mapping[str, Port], lower: t.Mapping[str, t.Sequence[str]]
 ) -> t.Tuple[Port, t.List[str]]:
-    """The RDMA port of a link, its own or the best one below it, and the devices at the bottom that carry RDMA."""
+    """The RDMA port of a link, its own or the best one below it, and the lowest devices that carry RDMA."""
     below = [name for name in bottom(link["netdev"], lower) if name in ports]
-    # A bond of one NIC's two ports may have the RDMA device itself; its members' PCI function carries it then.
+    # A bond of one NIC's two ports may own the RDMA device; then its members' PCI function carries it.
     carriers = [name for name in below if not lower.get(name)] or below
     best = min(below, key=lambda name: (name != link["netdev"], ports[name].state != "ACTIVE"), default="")
     port = ports.get(best, NO_PORT)
@@ -348,7 +348,7 @@ def _find_port(
 
 
 def _carriers_of_bonds(sysfs: str, links: t.Iterable[BareLink]) -> t.Dict[str, t.List[str]]:
-    """For bonds that are an RDMA device themselves (RoCE LAG): the members whose PCI function has that device."""
+    """For bonds that own an RDMA device (RoCE LAG): the members whose PCI function has that device."""
     return {
         link["netdev"]: [name for name in link["lower"] if list_names(sysfs, "class/net", name, "device/infiniband")]
         for link in links
@@ -357,7 +357,7 @@ def _carriers_of_bonds(sysfs: str, links: t.Iterable[BareLink]) -> t.Dict[str, t
 
 
 def _takers(sysfs: str, links: t.Iterable[BareLink], alone: t.Collection[str]) -> t.Dict[str, t.List[str]]:
-    """What stands on each netdev and keeps macvlans off. Those of pods are in namespaces of their own, and not seen."""
+    """The devices on top of each netdev that prevent macvlans. Those of pods are in other namespaces, and not seen."""
     found: t.Dict[str, t.List[str]] = {}
     for link in links:
         if link["kind"] in ("ipvlan", "ipvtap", "macsec") or link["netdev"] in alone:
@@ -375,9 +375,9 @@ def read_links(
     kinds: t.Optional[t.Mapping[str, str]] = None,
     alone: t.Collection[str] = (),
 ) -> t.List[Link]:
-    """All links that a fabric may use: those with RDMA, of hardware, on top of hardware, or with an address.
+    """All links that a fabric may use: those with RDMA, hardware, on top of hardware, or with an address.
 
-    kinds: what `ip` calls virtual devices; alone: macvlans that are the only ones of their NIC.
+    kinds: the kinds of virtual devices, from `ip`; alone: macvlans and macvtaps in passthru mode.
     """
     sysfs, proc = os.path.join(root, "sys"), os.path.join(root, "proc")
     ports = read_ports(sysfs)
@@ -442,7 +442,7 @@ def read_modules(root: str) -> t.List[str]:
 
 
 def _json(text: str) -> t.List[IpItem]:
-    """The objects in iproute2's JSON: a list, or a single one. Older releases print neither."""
+    """The objects in iproute2's JSON: a list, or a single one. Older releases print no JSON."""
     try:
         found = json.loads(text or "[]")
     except ValueError:
@@ -452,10 +452,10 @@ def _json(text: str) -> t.List[IpItem]:
 
 
 def read_address(entry: IpAddress) -> LinkAddress:
-    """One of `addr_info` in the JSON of `ip addr`.
+    """One entry of `addr_info` in the JSON of `ip addr`.
 
-    Older kernels and iproute2 do not name the protocol. A daemon that reads advertisements itself sets no `mngtmpaddr`
-    either; but a lease of DHCPv6 is of one address.
+    Older kernels and iproute2 do not report the protocol. A daemon that handles router advertisements itself does not
+    set `mngtmpaddr` either, but a DHCPv6 lease is for a single address.
     """
     address, prefix = entry["local"], int(entry["prefixlen"])
     dynamic = bool(entry.get("dynamic"))
@@ -471,7 +471,7 @@ def read_address(entry: IpAddress) -> LinkAddress:
 
 
 def parse_addresses(text: str) -> t.Dict[str, t.List[LinkAddress]]:
-    """The lasting global addresses of each netdev, with their real prefixes, from `ip -j addr`."""
+    """The permanent global addresses of each netdev, with their real prefixes, from `ip -j addr`."""
     found: t.Dict[str, t.List[LinkAddress]] = {}
     for link in _json(text):
         for entry in link.get("addr_info", ()):
@@ -482,26 +482,26 @@ def parse_addresses(text: str) -> t.Dict[str, t.List[LinkAddress]]:
 
 
 def parse_altnames(text: str) -> t.Dict[str, t.List[str]]:
-    """Further names of each netdev, such as the one that it had before its driver was loaded."""
+    """Alternative names of each netdev, such as the one that it had before its driver was loaded."""
     return {
         str(link.get("ifname")): [str(name) for name in link["altnames"]] for link in _json(text) if "altnames" in link
     }
 
 
 def parse_kinds(text: str) -> t.Dict[str, str]:
-    """What each virtual device is, such as vrf, from `ip -j -d addr`."""
+    """The kind of each virtual device, such as vrf, from `ip -j -d addr`."""
     found = {str(link.get("ifname")): link.get("linkinfo", {}).get("info_kind", "") for link in _json(text)}
     return {name: str(kind) for name, kind in found.items() if kind}
 
 
 def parse_passthru(text: str) -> t.Set[str]:
-    """The macvlans and macvtaps in mode passthru, from `ip -j -d addr`."""
+    """The macvlans and macvtaps in passthru mode, from `ip -j -d addr`."""
     modes = {str(link.get("ifname")): link.get("linkinfo", {}).get("info_data", {}).get("mode") for link in _json(text)}
     return {name for name, mode in modes.items() if mode == "passthru"}
 
 
 def parse_route(text: str) -> Route:
-    """Device, source address and gateway from `ip -j route get`; empty where there is no route."""
+    """Device, source address and gateway from `ip -j route get`; empty if there is no route."""
     route = next(iter(_json(text)), IpItem())
     via = route.get("via") or {}
     gateway = route.get("gateway") or (via.get("host") if isinstance(via, dict) else via)
@@ -522,7 +522,7 @@ def parse_netns_mode(text: str) -> str:
 
 
 def parse_memlock(text: str) -> t.Dict[str, str]:
-    """LimitMEMLOCK of each unit that is installed, from `systemctl show`."""
+    """LimitMEMLOCK of each installed unit, from `systemctl show`."""
     found = {}
     for block in re.split(r"\n\s*\n", text.strip()):
         unit = dict(line.partition("=")[::2] for line in block.splitlines())
@@ -551,7 +551,7 @@ def _ip_addr(run: Runner) -> str:
 
 
 def _route(run: Runner, address: str, vrfs: t.Sequence[str]) -> Route:
-    """The way to an address by the main table or that of a VRF, which is nearer where it needs no gateway."""
+    """The route to an address in the main table or in a VRF's, preferring one without a gateway."""
     try:
         version = ipaddress.ip_address(address).version
     except ValueError as error:
@@ -571,7 +571,7 @@ def _route(run: Runner, address: str, vrfs: t.Sequence[str]) -> Route:
 def read_netns_mode(run: Runner, root: str) -> str:
     done = run(["rdma", "-j", "system"])
     mode = parse_netns_mode(done.out) if done.rc == 0 else ""
-    # iproute2's rdma is a package of its own on some systems: ask the module.
+    # On some systems iproute2's rdma is a separate package: read the kernel module's parameter.
     return mode or {"Y": "shared", "N": "exclusive"}.get(
         read_attribute(root, "sys/module/ib_core/parameters/netns_mode"), ""
     )

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How much memory the services of a host can be allowed to lock, whatever their units ask for."""
+"""How much memory a host's services may be allowed to lock, whatever their units ask for."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from .files import read_text
 
 
 def parse_hard_limit(limits: str) -> str:
-    """Of locked memory in /proc/PID/limits: `unlimited`, or bytes. Empty if it is not there."""
+    """The hard limit of locked memory in /proc/PID/limits: `unlimited`, or bytes. Empty if it is missing."""
     match = re.search(r"^Max locked memory +\S+ +(\S+)", limits, re.MULTILINE)
     return match.group(1) if match else ""
 
 
 def may_raise() -> bool:
-    """Whether root may raise its hard limit. Tried: in a container capabilities may look as if it could."""
+    """Whether root may raise its hard limit. This tries it: in a container, capabilities can be misleading."""
     before = resource.getrlimit(resource.RLIMIT_MEMLOCK)
     try:
         resource.setrlimit(resource.RLIMIT_MEMLOCK, (before[0], resource.RLIM_INFINITY))
@@ -29,9 +29,9 @@ def may_raise() -> bool:
 
 
 def read_locked_memory(root: str) -> str:
-    """The most that systemd can give a service: `unlimited`, or bytes. Empty where this user can't tell.
+    """The highest limit that systemd can give a service: `unlimited`, or bytes. Empty if this user can't tell.
 
-    systemd starts services with the hard limit of its own process where it may not raise it.
+    If systemd may not raise the limit, it starts services with the hard limit of its own process.
     """
     limit = parse_hard_limit(read_text(os.path.join(root, "proc/1/limits")))
     if limit in ("", "unlimited"):

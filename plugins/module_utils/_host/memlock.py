@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The locked-memory limit of container runtimes, which their containers inherit."""
+"""The locked-memory limit of container runtimes, which containers inherit."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Settings(t.TypedDict):
 
 
 def limit_bytes(limit: str) -> t.Optional[int]:
-    """A limit as systemd takes it, in bytes; None is no limit."""
+    """A limit in systemd's notation, in bytes; None means unlimited."""
     try:
         if limit in memlock_limits.UNLIMITED and limit != "infinity":
             raise ValueError(f"{limit!r} is not systemd's word")
@@ -55,12 +55,12 @@ def limit_bytes(limit: str) -> t.Optional[int]:
 
 
 def shown_limit(limit: t.Optional[int]) -> str:
-    """How systemctl show prints it."""
+    """The limit as systemctl show prints it."""
     return "infinity" if limit is None else str(limit)
 
 
 def drop_in_path(unit: str) -> str:
-    # Behind the 10- of others, so that this value counts.
+    # Sorts after other drop-ins named 10-*, so that this value wins.
     return f"/etc/systemd/system/{unit}.service.d/50-memlock.conf"
 
 
@@ -69,12 +69,12 @@ def drop_in_text(limit: str) -> str:
 
 
 def is_own_drop_in(text: str) -> bool:
-    """Whether a drop-in has nothing but a limit, whoever has written that."""
+    """Whether a drop-in contains only a limit, whoever wrote it."""
     return bool(OWN.fullmatch(text))
 
 
 def check_own(path: str) -> None:
-    """Refuse to replace a drop-in in which somebody has set more."""
+    """Refuse to replace a drop-in that contains more than a limit."""
     there = read_file(path)
     if there and not is_own_drop_in(there["content"]):
         raise FabricError(
@@ -87,7 +87,7 @@ def check_own(path: str) -> None:
 
 
 def check_last(path: str, unit: Unit) -> None:
-    """Refuse to write a drop-in that one of a later name overrides: systemd would go on with the other's limit."""
+    """Refuse to write a drop-in that a later one overrides: systemd would keep using the limit of the later one."""
     for other in unit.get("DropInPaths", "").split():
         lines = [line.strip() for line in read_text(other).splitlines()]
         limits = [line for line in lines if line.startswith("LimitMEMLOCK=")]
@@ -105,7 +105,7 @@ def check_last(path: str, unit: Unit) -> None:
 def wanted_files(
     units: t.Dict[str, Unit], limit: str, flags: t.Sequence[docker.Flag]
 ) -> t.Tuple[t.Dict[str, File], t.Dict[str, t.List[str]]]:
-    """Files to write, and which of them each unit reads. A unit that has the limit from elsewhere needs no drop-in."""
+    """Files to write, and which of them each unit reads. A unit that gets the limit elsewhere needs no drop-in."""
     size = limit_bytes(limit)
     files: t.Dict[str, File] = {}
     readers: t.Dict[str, t.List[str]] = {}
@@ -127,7 +127,7 @@ def wanted_files(
 
 
 def may_restart(module: AnsibleModule, settings: Settings, unit: str) -> bool:
-    """Docker's containers may end with it, and the API of a server with k3s and RKE2: those wait until asked for."""
+    """A restart may end Docker's containers, or the API server of k3s and RKE2: these wait until it is requested."""
     if unit == "docker":
         return settings["restart_docker"] or docker.keeps_containers(module)
     return settings["restart_kubernetes"] or unit not in EMBEDDING_UNITS
@@ -136,7 +136,7 @@ def may_restart(module: AnsibleModule, settings: Settings, unit: str) -> bool:
 def set_memlock(module: AnsibleModule) -> t.Dict[str, object]:
     """The body of M(ipu.fabric.memlock)."""
     settings: Settings = module.params
-    limit_bytes(settings["limit"])  # before anything else: it may be wrong
+    limit_bytes(settings["limit"])  # first, since it may be invalid
     units = {
         name: unit for name, unit in show_units(module, settings["units"]).items() if unit["LoadState"] == "loaded"
     }

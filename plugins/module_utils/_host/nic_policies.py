@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The policies of the network operator, and which of them has what both kinds may have."""
+"""The policies of the network operator, and the sections that both kinds may have."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ KINDS = {
     "NicClusterPolicy": "/apis/mellanox.com/v1alpha1/nicclusterpolicies",
     "NicNodePolicy": "/apis/mellanox.com/v1alpha1/nicnodepolicies",
 }
-SHARED = ("ofedDriver", "rdmaSharedDevicePlugin", "sriovDevicePlugin")  # sections of either kind, never of both
+SHARED = ("ofedDriver", "rdmaSharedDevicePlugin", "sriovDevicePlugin")  # sections of either kind, but never of both
 
 
 def read_nic_policies(asks: Ask) -> t.List[NicPolicy]:
-    """Those of the cluster."""
+    """The NicClusterPolicy and NicNodePolicies of the cluster."""
     return [_policy(kind, each) for kind, path in KINDS.items() for each in asks(path).get("items", [])]
 
 

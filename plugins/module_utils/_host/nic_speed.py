@@ -11,31 +11,31 @@ import typing as t
 from .._model.observation import PcieLink
 from .sysfs import pci_path, read_attribute, to_number
 
-MOST_LANES = 32  # sysfs says 63 or 255 where it does not know
+MOST_LANES = 32  # sysfs reports 63 or 255 if unknown
 
 
 def _gigabits(text: str) -> t.Optional[float]:
-    """Of `100 Gb/sec (4X EDR)`."""
+    """The number in a rate such as `100 Gb/sec (4X EDR)`."""
     match = re.match(r"([\d.]+) Gb/sec", text)
     return float(match.group(1)) if match else None
 
 
 def port_rate(sysfs: str, device: str, port: int, netdevs: t.Sequence[str]) -> t.Optional[float]:
-    """Gb/s of an RDMA port, or of the NICs below it if those say less: one stream of a bond takes one of them.
+    """Gb/s of an RDMA port, or of the NICs below it if that is less: a stream over a bond uses one of them.
 
-    Software RDMA has no rate: what it reports is invented, or that of a NIC which it does not reach.
+    Software RDMA has no rate: what it reports is invented, or is the rate of a NIC that its traffic does not reach.
     """
     base = os.path.join(sysfs, "class/infiniband", device)
     if device and (not os.path.exists(os.path.join(base, "device")) or os.path.exists(os.path.join(base, "parent"))):
         return None
     megabits = [to_number(read_attribute(sysfs, "class/net", name, "speed")) for name in netdevs]
-    known = [number / 1000 for number in megabits if number > 0]  # -1: not known
+    known = [number / 1000 for number in megabits if number > 0]  # -1: unknown
     rate = _gigabits(read_attribute(base, "ports", str(port), "rate")) if device else None
     return min([*known, *([rate] if rate else [])], default=None)
 
 
 def carried(speed_gtps: float, width: int) -> float:
-    """Gb/s that PCIe lanes carry after their encoding: 8b/10b, 128b/130b, and the FLITs of PCIe 6."""
+    """Gb/s of payload that PCIe lanes carry, net of encoding: 8b/10b, 128b/130b, and the FLITs of PCIe 6."""
     encoding = 8 / 10 if speed_gtps <= 5 else 128 / 130 if speed_gtps <= 32 else 242 / 256
     return round(speed_gtps * width * encoding, 1)
 
@@ -46,7 +46,7 @@ class _Lanes(t.NamedTuple):
 
 
 def _lanes(sysfs: str, pci: str, which: str) -> t.Optional[_Lanes]:
-    """`current` or `max` of a PCI function; `16.0 GT/s PCIe` and `8 GT/s` are both written."""
+    """The `current` or `max` link of a PCI function; both `16.0 GT/s PCIe` and `8 GT/s` are understood."""
     base = os.path.join(sysfs, "bus/pci/devices", pci)
     speed = re.match(r"([\d.]+) GT/s", read_attribute(base, f"{which}_link_speed"))
     width = to_number(read_attribute(base, f"{which}_link_width"))
@@ -54,16 +54,16 @@ def _lanes(sysfs: str, pci: str, which: str) -> t.Optional[_Lanes]:
 
 
 def is_guest(proc: str) -> bool:
-    """A hypervisor invents the PCIe tree of its guests."""
+    """Whether this is a guest: its hypervisor makes up the PCIe tree."""
     return bool(re.search(r"^flags\s*:.*\bhypervisor\b", read_attribute(proc, "cpuinfo"), re.MULTILINE))
 
 
 def pcie_link(sysfs: str, netdevs: t.Sequence[str]) -> t.Optional[PcieLink]:
-    """The narrowest PCIe link on the way of these NICs; None where none is known."""
+    """The narrowest PCIe link on the path of these NICs; None if none is known."""
     links: t.List[PcieLink] = []
     for netdev in netdevs:
         device = os.path.join(sysfs, "class/net", netdev, "device")
-        physfn = os.path.join(device, "physfn")  # a virtual function has no link of its own
+        physfn = os.path.join(device, "physfn")  # a virtual function has no link itself
         functions = pci_path(physfn if os.path.exists(physfn) else device).split("/")[1:]
         # A link is between two functions: root port and NIC, or root port and switch, then switch and NIC.
         first = len(functions) % 2

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Everything that a plan has to know of a host, in one call: what lacks says why, and the rest is there."""
+"""Everything that a plan must know about a host, in one call: a missing part says why, and the rest is there."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ENDPOINT = re.compile(r"(?i)(?:https?://)?\[?([^/\]]*?)\]?(?::[0-9]+)?(?:/.*)?")
 
 
 def host_names(endpoints: t.Sequence[str]) -> t.List[str]:
-    """The hosts of URLs, of host:port and of plain names."""
+    """The hosts in URLs, in host:port, and in plain names."""
     matches = [ENDPOINT.fullmatch(text) for text in endpoints]
     return [match.group(1) for match in matches if match and match.group(1)]
 
@@ -50,7 +50,7 @@ def observe(module: AnsibleModule) -> t.Dict[str, object]:
             failures["rdma"] = error.as_failure()
     if journal is not None:
         found["logs"] = read_journal(**journal)
-    # The last: a proxy is for this alone.
+    # Last: the proxy is only for this step.
     places = Places(host["distribution"], host["release"], host["architecture"])
     host["sources"] = ask_sources(sources, proxy, places, host["kubelet"]["version"].lstrip("v"))
     return {"changed": False, **found, "failures": failures}

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What of a host's own setup keeps a node or its pods from working, and shows only when they do not."""
+"""Parts of a host's own setup that break a node or its pods, and would show only then."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ CONTAINERD = "/var/lib/containerd"
 KUBELET = "/var/lib/kubelet"
 VMXNET3 = "vmxnet3"
 SECONDS = 5.0  # for a program to answer
-NEIGHBOURS = 32768  # that the role kubernetes has the kernel keep at least
+NEIGHBOURS = 32768  # entries: the role kubernetes raises the kernel's limit to this at least
 MODPROBE = ("etc/modprobe.d", "run/modprobe.d", "usr/local/lib/modprobe.d", "usr/lib/modprobe.d", "lib/modprobe.d")
 NETWORK_MANAGER = ("etc/NetworkManager", "run/NetworkManager", "usr/lib/NetworkManager")
-# What may be told not to be loaded, and pods with RDMA over macvlan need.
+# Modules that may be blocked, and that pods with RDMA over macvlan need.
 RDMA = ("ib_umad", "ib_uverbs", "macvlan", "mlx5_ib", "rdma_ucm")
 TO_NOTHING = re.compile(r"^\s*install\s+(\S+)\s+(?:\S*/)?(?:true|false|nologin)\b", re.MULTILINE)
 UNMANAGED = re.compile(r"^\s*unmanaged-devices\s*[+]?=.*(?:cali|flannel|type:veth)", re.MULTILINE)
 ADDRESS = r"[0-9a-fA-F.:]+/[0-9]+"
-# ufw keeps each of its rules in a comment too: action, protocol, port and address of the destination, then the source.
+# ufw also keeps each rule in a comment: action, protocol, port and address of the destination, then the source.
 UFW_RULE = re.compile(rf"^### tuple ### allow any any \S+ any ({ADDRESS}) in\b", re.MULTILINE)
 TRUSTED_SOURCE = re.compile(rf"<source\s+address=[\"']({ADDRESS})[\"']")
 
 
 def filesystem_of(path: str, mounts: str) -> str:
-    """The type of the file system below a path, by /proc/mounts; of several mounts at one place the last counts."""
+    """The type of the file system at a path, from /proc/mounts; of several mounts at one place the last counts."""
     found, longest = "", -1
     for line in mounts.splitlines():
         fields = line.split()
@@ -46,7 +46,7 @@ def filesystem_of(path: str, mounts: str) -> str:
 
 
 def kubelet_directory(root: str, arguments: t.Sequence[str]) -> str:
-    """Where the kubelet keeps its data; empty where it does not run. A link or a mount at the usual place will do."""
+    """The kubelet's data directory; empty if it does not run. A link or a mount at the default path will do."""
     words = iter(arguments)
     given = ""
     for word in words:
@@ -62,7 +62,7 @@ def kubelet_directory(root: str, arguments: t.Sequence[str]) -> str:
 
 
 def unloadable_modules(root: str, names: t.Iterable[str]) -> t.Dict[str, str]:
-    """Those of these modules that modprobe or the kernel is told not to load, with the file that says so."""
+    """The modules that modprobe or the kernel is configured not to load, with the file that says so."""
     wanted = set(names)
     found: t.Dict[str, str] = {}
     for folder in MODPROBE:
@@ -77,7 +77,7 @@ def unloadable_modules(root: str, names: t.Iterable[str]) -> t.Dict[str, str]:
 
 
 def _managed_interfaces(root: str) -> bool:
-    """Whether NetworkManager has not been told to leave interfaces of pods alone."""
+    """Whether NetworkManager manages the interfaces of pods, because nothing tells it not to."""
     texts = [
         read_text(path)
         for folder in NETWORK_MANAGER
@@ -90,7 +90,7 @@ def _managed_interfaces(root: str) -> bool:
 
 
 def _firewall(root: str, running: t.Container[str]) -> t.Tuple[str, t.List[str]]:
-    """The firewall that is on, and the sources from which it lets everything pass."""
+    """The active firewall, and the sources from which it accepts everything."""
     if "firewalld" in running:
         return "firewalld", TRUSTED_SOURCE.findall(read_text(os.path.join(root, "etc/firewalld/zones/trusted.xml")))
     if re.search(r"^\s*ENABLED=[\"']?yes", read_text(os.path.join(root, "etc/ufw/ufw.conf")), re.MULTILINE):
@@ -100,7 +100,7 @@ def _firewall(root: str, running: t.Container[str]) -> t.Tuple[str, t.List[str]]
 
 
 def tunnel_offloads(root: str) -> t.List[str]:
-    """VMware's NICs that divide packets in VXLAN themselves. Without ethtool they count: drivers have it on."""
+    """VMware NICs that segment VXLAN packets in hardware. Without ethtool all count: drivers enable it by default."""
     found = []
     for path in sorted(glob.glob(os.path.join(root, "sys/class/net/*"))):
         name = os.path.basename(path)
@@ -112,7 +112,7 @@ def tunnel_offloads(root: str) -> t.List[str]:
 
 
 def read_obstacles(root: str, modules: t.Iterable[str]) -> Obstacles:
-    """All of it; modules are those that the cluster needs."""
+    """All obstacles; `modules` are those that the cluster needs."""
     running = host_processes(root, ("kubelet", "NetworkManager", "firewalld"))
     name, sources = _firewall(root, running)
     limit = read_text(os.path.join(root, "proc/sys/net/ipv4/neigh/default/gc_thresh3")).strip()

@@ -1,8 +1,9 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""OpenPGP keys without gpg: fingerprints, as `gpg --show-keys` says them, and when keys expire.
+"""OpenPGP keys without gpg: fingerprints, as `gpg --show-keys` prints them, and expiry.
 
-What can't be read for sure is refused. What was read is packed again, so that no other reader finds other keys in it.
+What can't be parsed for certain is refused. The parsed packets are packed again, so that no other reader finds
+different keys in them.
 """
 
 from __future__ import annotations
@@ -16,14 +17,14 @@ import typing as t
 
 ARMOR = re.compile(rb"^-----BEGIN PGP PUBLIC KEY BLOCK-----\r?\n.+?^-----END PGP PUBLIC KEY BLOCK-----", re.M | re.S)
 BEGIN = b"-----BEGIN PGP"
-ANY = ["NONE"]  # in place of fingerprints, where somebody has said that any key will do
+ANY = ["NONE"]  # stands in for fingerprints if the site accepts any key
 SIGNATURE, PUBLIC_KEY, USER_ID, SUBKEY, USER_ATTRIBUTE = 2, 6, 13, 14, 17
-KEPT = (SIGNATURE, PUBLIC_KEY, USER_ID, SUBKEY, USER_ATTRIBUTE)  # nothing else is needed to check a signature
+KEPT = (SIGNATURE, PUBLIC_KEY, USER_ID, SUBKEY, USER_ATTRIBUTE)  # nothing else is needed to verify a signature
 SECRET_KEYS = (5, 7)
-# Types of signatures, and of the subpackets in them.
+# Types of signatures, and of their subpackets.
 SELF, BINDING = b"\x10\x11\x12\x13\x1f", b"\x18"
 MADE, KEY_LIFE, KEY_FLAGS = 2, 9, 27
-SIGNS = 2  # the flag of a key that signs data
+SIGNS = 2  # the flag of a key that can sign data
 
 
 class KeyFormatError(ValueError):
@@ -31,15 +32,15 @@ class KeyFormatError(ValueError):
 
 
 class Keyring(t.NamedTuple):
-    """Public keys as they were read."""
+    """Public keys as parsed."""
 
-    data: bytes  # their packets, packed again
+    data: bytes  # their packets, repacked
     fingerprints: t.List[str]  # of all primary keys
     end: float  # when the last of them expires, in seconds since 1970; infinity: never
 
 
 def dearmor(block: bytes) -> bytes:
-    """The packets of one armored block. The checksum behind them is no protection, and is not compared."""
+    """The packets of one armored block. Its checksum gives no protection and is not verified."""
     lines = block.replace(b"\r", b"").split(b"\n")[1:-1]
     if b"" not in [line.strip() for line in lines]:
         raise KeyFormatError("an armored key without the empty line behind its headers")
@@ -87,7 +88,7 @@ def _new_length(data: bytes, place: int) -> t.Tuple[int, int, int]:
 
 
 def pack(tag: int, body: bytes) -> bytes:
-    """A packet with the shortest length that says it."""
+    """A packet with the shortest length encoding."""
     size = len(body)
     if size < 192:
         return bytes([0xC0 | tag, size]) + body
@@ -100,7 +101,7 @@ def key_fingerprint(body: bytes) -> str:
     """The fingerprint of a public key packet."""
     version = body[0] if body else 0
     if version == 4 and len(body) < 1 << 16:
-        return hashlib.sha1(b"\x99" + len(body).to_bytes(2, "big") + body).hexdigest().upper()  # RFC 9580 wants SHA-1
+        return hashlib.sha1(b"\x99" + len(body).to_bytes(2, "big") + body).hexdigest().upper()  # RFC 9580: SHA-1
     if version == 6:
         return hashlib.sha256(b"\x9b" + len(body).to_bytes(4, "big") + body).hexdigest().upper()
     raise KeyFormatError(f"a key of version {version} and {len(body)} bytes")
@@ -119,7 +120,7 @@ def _subpackets(area: bytes) -> t.Iterator[t.Tuple[int, bytes]]:
 
 
 def _said(signature: bytes) -> t.Dict[int, bytes]:
-    """The hashed part of a signature of version 4 or 6, by type of subpacket."""
+    """The hashed subpackets of a version 4 or 6 signature, by type."""
     size = {4: 2, 6: 4}.get(int.from_bytes(signature[:1], "big"), 0)
     length = int.from_bytes(signature[4 : 4 + size], "big")
     return dict(_subpackets(signature[4 + size : 4 + size + length])) if size else {}
@@ -130,14 +131,14 @@ def _number(said: t.Mapping[int, bytes], kind: int) -> int:
 
 
 def _end(key: bytes, signatures: t.Sequence[t.Mapping[int, bytes]]) -> float:
-    """When a key expires, by the newest signature that says what it is for. Those of other people don't say that."""
+    """When a key expires, by the newest signature with key flags or a lifetime. Signatures by others have neither."""
     own = [said for said in signatures if KEY_FLAGS in said or KEY_LIFE in said]
     life = _number(max(own, key=lambda said: _number(said, MADE)), KEY_LIFE) if own else 0
     return int.from_bytes(key[1:5], "big") + life if life else math.inf
 
 
 def _end_of_all(found: t.Sequence[t.Tuple[int, bytes]]) -> float:
-    """From when on nothing counts that a primary key or its subkeys sign."""
+    """When no signature by a primary key or its subkeys is valid any more."""
     bodies: t.List[bytes] = []  # of the primary key and its subkeys, with the signatures of each
     signed: t.List[t.List[t.Dict[int, bytes]]] = []
     for tag, body in found:
@@ -155,7 +156,7 @@ def _end_of_all(found: t.Sequence[t.Tuple[int, bytes]]) -> float:
 
 
 def read_keys(key: bytes) -> Keyring:
-    """All public keys, armored or not. KeyFormatError where there may be others that are not understood."""
+    """All public keys, armored or not. KeyFormatError if the data may contain keys that are not understood."""
     blocks = ARMOR.findall(key)
     if blocks and key.count(BEGIN) != len(blocks):
         raise KeyFormatError("an armored block that is no whole public key")
@@ -178,5 +179,5 @@ def read_keys(key: bytes) -> Keyring:
 
 
 def split_fingerprints(text: str) -> t.List[str]:
-    """Fingerprints as people write them: with spaces in them or none, several with commas between."""
+    """Fingerprints as people write them: with or without spaces, separated by commas."""
     return [part for part in (re.sub(r"\s|^0x", "", each).upper() for each in text.split(",")) if part]

@@ -1,9 +1,9 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which packages this collection has installed or put on hold: only those does it ever take away.
+"""Records which packages this collection installed or put on hold: it removes or releases only those.
 
-apt can't tell: a package of our repository may have been there before. Written before apt installs, so that a run that
-was killed meanwhile has it, too.
+apt can't tell: a package from our repository may have been there before. The record is written before apt installs, so
+that it also covers a run that was killed during the installation.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ PATH = "/var/lib/ipu-fabric/packages.json"
 class PackageRecord(t.TypedDict):
     """Names of packages."""
 
-    installed: t.List[str]  # that were not there before, with their dependencies
-    held: t.List[str]  # that were not on hold before
-    replaced: t.Dict[str, t.List[str]]  # packages of the host that went, by the one that took their place
+    installed: t.List[str]  # packages that were not there before, with their dependencies
+    held: t.List[str]  # packages that were not on hold before
+    replaced: t.Dict[str, t.List[str]]  # the host's own packages that were removed, by the package that replaced them
 
 
 def parse_record(text: str) -> PackageRecord:
@@ -47,7 +47,7 @@ def parse_record(text: str) -> PackageRecord:
 
 
 def read_record() -> PackageRecord:
-    """Empty where nothing was recorded, as on hosts that an earlier release of this collection has set up."""
+    """The record; empty if there is none, as on hosts that an earlier release of this collection set up."""
     file = read_file(PATH)
     return parse_record(file["content"] if file else "")
 

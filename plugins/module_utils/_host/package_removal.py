@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which packages go with Kubernetes: those on record as ours, unless something of others needs them."""
+"""Which packages to remove with Kubernetes: those recorded as ours, unless packages of others need them."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ RUNTIMES = ("containerd.io", "docker-ce", "docker-ce-cli")
 
 
 class Packages(t.NamedTuple):
-    """Packages that go, and why others of ours stay."""
+    """Packages to remove, and why others of ours stay."""
 
     removed: t.List[str]
-    released: t.List[str]  # that are taken off hold
+    released: t.List[str]  # to be taken off hold
     kept: t.List[str]
-    unrecorded: t.List[str]  # that somebody else has installed, as far as is known
+    unrecorded: t.List[str]  # installed by somebody else, as far as is known
 
 
 def first_too_many(
     chosen: t.Sequence[str], simulate: t.Callable[[t.Sequence[str]], t.Set[str]]
 ) -> t.Dict[str, t.Set[str]]:
-    """The first package that takes others along together with those before it, as the last one of `a | b` does."""
+    """The first package whose removal, with those before it, removes foreign ones too, like the last one of `a | b`."""
     for count in range(1, len(chosen) + 1):
         others = simulate(chosen[:count]) - set(chosen)
         if others:
@@ -36,7 +36,7 @@ def first_too_many(
 def choose_packages(
     installed: t.Collection[str], pinned: t.Mapping[str, str], simulate: t.Callable[[t.Sequence[str]], t.Set[str]]
 ) -> t.Tuple[t.List[str], t.List[str]]:
-    """Of our packages those that go, and those that stay with the reason. Nothing of others goes with them."""
+    """Our packages to remove, and those that stay, with the reason. Removing them takes no foreign package along."""
     kept = [f"{name} ({reason})" for name, reason in sorted(pinned.items()) if name in installed]
     chosen = sorted(set(installed) - set(pinned))
     while chosen and simulate(chosen) - set(chosen):
@@ -48,12 +48,12 @@ def choose_packages(
 
 
 def read_packages(apt: Apt, others: t.Sequence[str]) -> Packages:
-    """The packages of this host. others: what somebody else has in containerd or Docker."""
+    """The packages of this host. others: containers or images in containerd or Docker that are not ours."""
     record, status = read_record(), apt.status()
     none = Package(selection="", state="", version="")
     installed = {name for name in (*record["installed"], *PACKAGES) if status.get(name, none)["state"] == "installed"}
     pinned = dict.fromkeys(RUNTIMES, ", ".join(others)) if others else {}
-    # Without it the host would lack what it had before.
+    # Otherwise the host would lack a package that it had before.
     pinned.update({name: f"it took the place of {', '.join(gone)}" for name, gone in record["replaced"].items()})
 
     def simulate(names: t.Sequence[str]) -> t.Set[str]:

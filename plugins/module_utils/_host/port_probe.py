@@ -1,9 +1,9 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which ports of other hosts this host reaches: a temporary listener on free ports, and connections to those of others.
+"""Which ports of other hosts this host can reach: a temporary listener on free ports, and connections to other hosts.
 
-The listener is one process. It ends when somebody connects to its control socket, which has a name instead of a file,
-or when its time is up. It accepts TCP connections, and returns packets of this collection to their senders: UDP, and
+The listener is one process. It ends when somebody connects to its control socket, which is abstract and has no file,
+or when its time is up. It accepts TCP connections, and returns this collection's packets to their senders: UDP, and
 those of IP protocols without ports, such as VRRP.
 """
 
@@ -23,12 +23,12 @@ from .files import read_text
 PROCESS = "fabric-ports"  # name of the listening process
 CONTROL = "\0ipu.fabric.port_probe"  # in the abstract namespace: nothing is left in the file system
 MAGIC = b"ipu.fabric port probe "
-ANSWER = b"ipu.fabric port answer "  # where each host gets what all send: an answer must not be answered
+ANSWER = b"ipu.fabric port answer "  # not MAGIC: raw sockets receive answers too, which must not be answered
 BACKLOG = 1024
-AT_ONCE = 256  # connections: a user may have 1024 files
-RESEND = 0.5  # seconds until a packet without an answer is sent again
+AT_ONCE = 256  # connections: the default limit is 1024 open files per user
+RESEND = 0.5  # seconds until an unanswered packet is sent again
 CONTROL_SECONDS = 2.0
-IP_PKTINFO, IPV6_RECVPKTINFO = 8, 49  # not in every Python
+IP_PKTINFO, IPV6_RECVPKTINFO = 8, 49  # not defined in every Python
 
 _SEEN = {
     errno.ECONNREFUSED: "refused",
@@ -46,7 +46,7 @@ class _Question(t.NamedTuple):
 
 
 def _bound(kind: socket.SocketKind, port: int) -> t.Optional[socket.socket]:
-    """A socket on all addresses of both families, or of IPv4 alone; None where the port is taken or not allowed."""
+    """A socket on all addresses of both families, or of IPv4 only; None if the port is taken or not allowed."""
     for family, anywhere in ((socket.AF_INET6, "::"), (socket.AF_INET, "0.0.0.0")):
         with contextlib.ExitStack() as unless_bound:
             try:
@@ -55,7 +55,7 @@ def _bound(kind: socket.SocketKind, port: int) -> t.Optional[socket.socket]:
                     opened.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
                 if kind == socket.SOCK_STREAM:
                     opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-                elif family == socket.AF_INET6:  # an answer has to come from the address that was asked
+                elif family == socket.AF_INET6:  # the answer must come from the address that was asked
                     opened.setsockopt(socket.IPPROTO_IPV6, IPV6_RECVPKTINFO, 1)
                 else:
                     opened.setsockopt(socket.IPPROTO_IP, IP_PKTINFO, 1)
@@ -82,13 +82,13 @@ def _return_packet(udp: socket.socket) -> None:
 
 
 def used_protocols(table: str) -> t.Set[int]:
-    """IP protocols that programs have opened, in /proc/net/raw or raw6: what they do is not to be disturbed."""
+    """IP protocols that programs have opened, from /proc/net/raw or raw6: those programs must not be disturbed."""
     rows = (line.split() for line in table.splitlines()[1:])
     return {int(row[1].rsplit(":", 1)[1], 16) for row in rows if len(row) > 1}
 
 
 def _bound_protocols(numbers: t.Iterable[int]) -> t.Dict[int, t.List[socket.socket]]:
-    """Sockets of both families for IP protocols that nobody uses here; only root may have them."""
+    """Sockets of both families for IP protocols that nobody uses here; only root can open them."""
     used = used_protocols(read_text("/proc/net/raw")) | used_protocols(read_text("/proc/net/raw6"))
     found: t.Dict[int, t.List[socket.socket]] = {}
     for number in sorted(set(numbers) - used):
@@ -101,7 +101,7 @@ def _bound_protocols(numbers: t.Iterable[int]) -> t.Dict[int, t.List[socket.sock
 
 
 def _payload(one: socket.socket, data: bytes) -> bytes:
-    """What a raw socket has received: with IPv4 the header of the packet is before it."""
+    """The payload that a raw socket received: with IPv4, the packet's header precedes it."""
     if one.type != socket.SOCK_RAW or one.family != socket.AF_INET or not data:
         return data
     return data[(data[0] & 15) * 4 :]
@@ -122,7 +122,7 @@ def serve(
     seconds: float,
     raw: t.Iterable[socket.socket] = (),
 ) -> None:
-    """Answer until somebody connects to `control`, who gets `name`, or until the time is up."""
+    """Answer until somebody connects to `control` and is sent `name`, or until the time is up."""
     end = time.monotonic() + seconds
     with selectors.DefaultSelector() as waiting, contextlib.ExitStack() as opened:
         for kind, sockets in (("tcp", tcp), ("udp", udp), ("raw", raw), ("control", [control])):
@@ -147,7 +147,7 @@ def serve(
 
 
 def _detach(work: t.Callable[[], None]) -> None:
-    """Let a process of its own do the work, in no session, with none of this one's streams."""
+    """Run the work in a separate process, with its own session and without this one's streams."""
     child = os.fork()
     if child:
         os.waitpid(child, 0)
@@ -167,7 +167,7 @@ def _detach(work: t.Callable[[], None]) -> None:
 
 
 def listen(tcp: t.Sequence[int], udp: t.Sequence[int], seconds: float, ip: t.Sequence[int] = ()) -> Listener:
-    """Start the listener on those ports that are free; one that an earlier run has left behind ends first."""
+    """Start the listener on those ports that are free; first end one left behind by an earlier run."""
     stop()
     name = os.urandom(8).hex()
     control = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -188,7 +188,7 @@ def listen(tcp: t.Sequence[int], udp: t.Sequence[int], seconds: float, ip: t.Seq
 
 
 def stop() -> str:
-    """End the listener of this host; its name, empty if there was none any more."""
+    """End the listener of this host; returns its name, or nothing if there was none."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as control:
         control.settimeout(CONTROL_SECONDS)
         try:
@@ -213,7 +213,7 @@ def _questions(targets: t.Iterable[PortTarget]) -> t.Iterator[_Question]:
 
 
 def _start(opened: contextlib.ExitStack, question: _Question) -> t.Tuple[t.Optional[socket.socket], int]:
-    """A socket on its way to the port, or the number of the error."""
+    """A socket on which the question is under way, or the number of the error."""
     target = question.target
     family = socket.AF_INET6 if ":" in target["address"] else socket.AF_INET
     kind = {"TCP": socket.SOCK_STREAM, "UDP": socket.SOCK_DGRAM}.get(question.protocol, socket.SOCK_RAW)
@@ -225,12 +225,12 @@ def _start(opened: contextlib.ExitStack, question: _Question) -> t.Tuple[t.Optio
             one.bind((target["source"], 0))
         error = one.connect_ex((target["address"], 0 if raw else question.port))
     except OSError as failure:
-        return None, failure.errno or 0  # below 0: of the resolver
+        return None, failure.errno or 0  # negative: an error of the resolver
     return (one, 0) if error in (0, errno.EINPROGRESS) else (None, error)
 
 
 def _answer(one: socket.socket, nonce: bytes, packets: bool) -> str:
-    """What came of a question whose socket is ready; empty if nothing has yet."""
+    """The result of a question whose socket is ready; empty if there is none yet."""
     expected = ANSWER + nonce[len(MAGIC) :] if one.type == socket.SOCK_RAW else nonce
     try:
         error = one.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
@@ -244,7 +244,7 @@ def _answer(one: socket.socket, nonce: bytes, packets: bool) -> str:
 
 
 def _ask(questions: t.Sequence[_Question], seconds: float) -> t.List[str]:
-    """What came of each question; all are asked at the same time."""
+    """The result of each question; all are asked at the same time."""
     answers = ["filtered"] * len(questions)
     nonce = MAGIC + os.urandom(8).hex().encode()
     end, again = time.monotonic() + seconds, 0.0
@@ -261,7 +261,7 @@ def _ask(questions: t.Sequence[_Question], seconds: float) -> t.List[str]:
                 again = time.monotonic() + RESEND
                 for key in waiting.get_map().values():
                     if key.data[1]:
-                        with contextlib.suppress(OSError):  # what is pending is read below
+                        with contextlib.suppress(OSError):  # the pending error is read below
                             t.cast("socket.socket", key.fileobj).send(nonce)
             for key, _events in waiting.select(max(0.0, min(again, end) - time.monotonic())):
                 number, packets = key.data
@@ -273,7 +273,7 @@ def _ask(questions: t.Sequence[_Question], seconds: float) -> t.List[str]:
 
 
 def probe(targets: t.Sequence[PortTarget], seconds: float) -> t.List[PortProbe]:
-    """Connect to all ports, many at a time, each for so long at most."""
+    """Connect to all ports, many at a time, each for at most `seconds`."""
     questions = list(_questions(targets))
     answers: t.List[str] = []
     for begin in range(0, len(questions), AT_ONCE):

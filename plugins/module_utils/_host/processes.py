@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Processes of a host, by /proc."""
+"""Processes of a host, from /proc."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from .files import read_text
 def _namespace(root: str, process: str) -> str:
     try:
         return os.readlink(os.path.join(root, "proc", process, "ns/pid"))
-    except OSError:  # ended meanwhile, or of another user
+    except OSError:  # ended in the meantime, or another user's
         return ""
 
 
 def host_processes(root: str, names: t.Collection[str]) -> t.Dict[str, t.List[str]]:
-    """The arguments of those with these names, by name, of which the kernel keeps 15 characters.
+    """The arguments of the processes with these names, by name, of which the kernel keeps 15 characters.
 
-    Those of containers are not the host's, as with kind.
+    Processes in containers are not the host's, as with kind.
     """
     own = _namespace(root, "1")
     found: t.Dict[str, t.List[str]] = {}

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The proxy of apt and containerd. Its URL may have a password in it: then only root reads these files."""
+"""The proxy of apt and containerd. Its URL may contain a password, and then only root can read these files."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ APT = "/etc/apt/apt.conf.d/90-ipu-fabric-proxy"
 URL = re.compile(r"https?://[^\s\"\\]+")
 
 
-# How these look as they are written here. Others of these names stay when there is no proxy any more.
+# The text of these files as written here. Files that look different are not ours, and stay when there is no proxy.
 APT_TEXT = re.compile(r"// Written by the role kubernetes of ipu\.fabric\.\n[\s\S]*")
 CONTAINERD_TEXT = re.compile(r'(?:(?:HTTP|HTTPS|NO)_PROXY="[^"\n]*"\n)+')
 
 
 def is_plain_host(word: str) -> bool:
-    """Whether this is one host, which apt can be told about: no domain, network or port."""
+    """Whether this is a single host, the only kind apt can exclude: no domain, network or port."""
     return not word.startswith((".", "*")) and "/" not in word and not re.search(r"^[^:]*:\d+$", word)
 
 
 def apt_text(http: str, https: str, no_proxy: t.Sequence[str]) -> str:
-    """apt.conf: the proxy, and hosts that are reached without it."""
+    """apt.conf: the proxy, and hosts that are reached directly."""
     lines = ["// Written by the role kubernetes of ipu.fabric."]
     for scheme, url in (("http", http), ("https", https)):
         if url:
@@ -40,13 +40,13 @@ def apt_text(http: str, https: str, no_proxy: t.Sequence[str]) -> str:
 
 
 def environment_text(http: str, https: str, no_proxy: t.Sequence[str]) -> str:
-    """An environment file of systemd."""
+    """A systemd environment file."""
     values = {"HTTP_PROXY": http, "HTTPS_PROXY": https, "NO_PROXY": ",".join(no_proxy)}
     return "".join(f'{name}="{value}"\n' for name, value in values.items() if value)
 
 
 class Proxy(t.TypedDict, total=False):
-    """A proxy as a site names it."""
+    """A proxy as configured by the site."""
 
     http: t.Optional[str]  # URLs
     https: t.Optional[str]
@@ -54,7 +54,7 @@ class Proxy(t.TypedDict, total=False):
 
 
 def has_proxy(proxy: Proxy) -> bool:
-    """Whether there is one, which has to have a URL."""
+    """Whether a proxy is configured; FabricError if it is not a URL."""
     urls = list(filter(None, (proxy.get("http"), proxy.get("https"))))
     if not all(URL.fullmatch(url) for url in urls):
         raise FabricError(
@@ -68,7 +68,7 @@ def has_proxy(proxy: Proxy) -> bool:
 
 
 def set_apt_proxy(module: AnsibleModule, proxy: Proxy) -> bool:
-    """Give apt a proxy, or take ours away; whether that changed anything. No diff: it would show the URL."""
+    """Configure apt's proxy, or remove ours; returns whether that changed anything. No diff: it would show the URL."""
     there = read_file(APT)
     wanted: t.Optional[File]
     if has_proxy(proxy):

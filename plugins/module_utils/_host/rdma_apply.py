@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Reads the state of a host's fabric NICs, and carries out what rdma_desired.py plans for them."""
+"""Reads the state of a host's fabric NICs, and applies what rdma_desired.py plans for them."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class IpLink(t.TypedDict, total=False):
 
 
 def execute(*argv: str) -> Done:
-    """Run a program that has to succeed."""
+    """Run a program that must succeed."""
     done = run_program(argv)
     if done.rc != 0:
         raise FabricError(
@@ -61,7 +61,7 @@ def list_links() -> t.List[IpLink]:
 
 
 def udev_link_file(index: int) -> str:
-    """The .link file that udev took for a NIC."""
+    """The .link file that udev applied to a NIC."""
     for line in read_text(f"/run/udev/data/n{index}").splitlines():
         if line.startswith("E:ID_NET_LINK_FILE="):
             return line.partition("=")[2]
@@ -80,7 +80,7 @@ def link_file(netdev: str, index: int) -> t.Tuple[str, t.List[str]]:
 def read_nic(link: IpLink, ports: t.Mapping[str, Port], settings: plans.Settings) -> plans.NicState:
     netdev = link["ifname"]
     base = os.path.join(SYSFS, "class/net", netdev)
-    own = read_attribute(base, "addr_assign_type") == "0"  # the NIC's own address: not set, not random
+    own = read_attribute(base, "addr_assign_type") == "0"  # the NIC's permanent address: neither set nor random
     path, link_settings = link_file(netdev, link["ifindex"])
     qos = settings["qos"] if settings["rdma"] else plans.QosSettings()
     tool = qos_tool(netdev) if qos.get("pfc") is not None or qos.get("trust") else ""
@@ -99,7 +99,7 @@ def read_nic(link: IpLink, ports: t.Mapping[str, Port], settings: plans.Settings
 
 
 def qos_tool(netdev: str) -> str:
-    """mlnx_qos or dcb, whichever answers for this NIC."""
+    """mlnx_qos or dcb, whichever works with this NIC."""
     for argv in (["mlnx_qos", "-i", netdev], ["dcb", "pfc", "show", "dev", netdev]):
         if find_program(argv[0]) and run_program(argv).rc == 0:
             return find_program(argv[0])
@@ -116,7 +116,7 @@ def read_qos(tool: str, netdev: str) -> plans.Qos:
 
 
 def read_ecn(base: str) -> t.Optional[t.List[int]]:
-    """Priorities with ECN both ways; None where the driver has no such settings."""
+    """Priorities with ECN in both directions; None if the driver has no such settings."""
     ways = [os.path.join(base, "ecn", way, "enable") for way in ("roce_np", "roce_rp")]
     if not all(os.path.isdir(way) for way in ways):
         return None
@@ -124,7 +124,7 @@ def read_ecn(base: str) -> t.Optional[t.List[int]]:
 
 
 def access_roce_mode(port: Port, mode: str = "") -> t.Dict[str, str]:
-    """Read, or set, the RoCE mode that connections get. The entry lasts as long as its directory."""
+    """Read or set the RoCE mode of new connections. The configfs entry lasts as long as its directory."""
     place = os.path.join(CONFIGFS, port.device)
     if port.link_layer != "Ethernet" or not os.path.isdir(CONFIGFS):
         return {}
@@ -138,7 +138,7 @@ def access_roce_mode(port: Port, mode: str = "") -> t.Dict[str, str]:
                 stream.write(mode)
         return {f"{port.device}/{port.number}": read_attribute(file)}
     except OSError as error:
-        if not mode:  # a device without a choice
+        if not mode:  # a device without this choice
             return {}
         raise FabricError(
             f"Could not set the RoCE mode of {port.device} to {mode}.",
@@ -153,7 +153,7 @@ def access_roce_mode(port: Port, mode: str = "") -> t.Dict[str, str]:
 
 
 def read_link_types(settings: plans.Settings) -> t.Dict[str, plans.PortState]:
-    """Link types of the NICs at each PCI address, as their firmware has them and as they run."""
+    """Link types of the NICs at each PCI address, in the firmware and as running."""
     if not settings["link_type"] or not settings["rdma"]:
         return {}
     tool = find_program("mlxconfig") or find_program("mstconfig")
@@ -169,7 +169,7 @@ def read_link_types(settings: plans.Settings) -> t.Dict[str, plans.PortState]:
 
 
 def read_state(settings: plans.Settings) -> plans.Seen:
-    """All that the plan needs to know of this host."""
+    """All of this host's state that the plan needs."""
     links = list_links()
     wanted = plans.netdevs(settings["links"])
     ports = read_ports(SYSFS) if settings["rdma"] else {}
@@ -187,7 +187,7 @@ def read_state(settings: plans.Settings) -> plans.Seen:
 
 
 def compared(state: plans.HostState, qos_at_boot: bool) -> t.Dict[str, object]:
-    """What of a host can change, as it is shown as the difference."""
+    """The changeable state of a host, as shown in the diff."""
     links = {
         name: {
             "altnames": nic["altnames"],
@@ -214,7 +214,7 @@ def write_files(module: AnsibleModule, plan: plans.HostPlan, before: Files) -> N
 
 
 def change_host(module: AnsibleModule, plan: plans.HostPlan, seen: plans.Seen) -> t.List[str]:
-    """Carry out the plan; returns why a reboot is needed beyond what the plan knew."""
+    """Carry out the plan; returns reasons for a reboot that the plan could not foresee."""
     reboot = []
     for name in plan.after["modules"]:
         if name not in seen["modules"]:
@@ -223,7 +223,7 @@ def change_host(module: AnsibleModule, plan: plans.HostPlan, seen: plans.Seen) -
         if argv[:3] != ["rdma", "system", "set"]:
             execute(*argv)
         elif run_program(argv).rc != 0:
-            # The kernel refuses as soon as a network namespace exists.
+            # The kernel refuses once a network namespace exists.
             plan.after["netns_mode"] = seen["netns_mode"]
             reboot.append("RDMA devices are exclusive to network namespaces until the host is rebooted.")
     ports = read_ports(SYSFS)

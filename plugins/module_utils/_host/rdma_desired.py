@@ -1,8 +1,8 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a host needs so that its fabric NICs carry RDMA for pods, from its settings and its state. Pure.
+"""What a host needs so that its fabric NICs carry RDMA for pods, from its settings and its state. Pure functions.
 
-rdma_apply.py reads the `Seen` of a host, and carries out its `HostPlan`.
+rdma_apply.py reads the `Seen` of a host, and applies its `HostPlan`.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from .files import Files
 from .kernel import modules_text
 
 MODULES_FILE = "/etc/modules-load.d/rdma-host.conf"
-NETNS_FILE = "/etc/modprobe.d/zz-rdma-host.conf"  # modprobe takes the last of several values
+NETNS_FILE = "/etc/modprobe.d/zz-rdma-host.conf"  # modprobe uses the last of several values
 QOS_UNIT = "rdma-host-qos"
 QOS_FILE = f"/etc/systemd/system/{QOS_UNIT}.service"
 ROCE_V2 = "RoCE v2"
-# The RDMA driver that belongs to a NIC's driver; not every system loads it by itself.
+# The RDMA driver that belongs to a NIC's driver; not every system loads it automatically.
 RDMA_DRIVERS = {
     "bnxt_en": "bnxt_re",
     "i40e": "irdma",
@@ -31,7 +31,7 @@ RDMA_DRIVERS = {
     "vmxnet3": "vmw_pvrdma",
 }
 LINK_TYPES = {"infiniband": ("IB", 1, "InfiniBand"), "ethernet": ("ETH", 2, "Ethernet")}
-# What systemd ships, for hosts that lack the file.
+# systemd's default, for hosts that lack the file.
 DEFAULT_LINK = (
     "NamePolicy=keep kernel database onboard slot path",
     "AlternativeNamesPolicy=database onboard slot path",
@@ -40,16 +40,16 @@ DEFAULT_LINK = (
 
 
 class Nic(t.TypedDict, total=False):
-    """A fabric NIC as the plan names it, an item of the option `links`; other keys are not read."""
+    """A fabric NIC as in the plan, an item of the option `links`; other keys are ignored."""
 
     netdev: t.Optional[str]
-    altname: t.Optional[str]  # an alternative name that it gets
+    altname: t.Optional[str]  # an alternative name to give it
     pci: t.Optional[str]
-    rdma_netdevs: t.Optional[t.List[str]]  # the devices at the bottom of a bond or VLAN
+    rdma_netdevs: t.Optional[t.List[str]]  # the lowest devices of a bond or VLAN
 
 
 class QosSettings(t.TypedDict, total=False):
-    """The option `qos`; what is left out or None stays as it is."""
+    """The option `qos`; what is omitted or None stays as it is."""
 
     pfc: t.Optional[t.List[int]]  # priorities, 0 to 7
     trust: t.Optional[str]  # dscp or pcp
@@ -62,52 +62,52 @@ class Settings(t.TypedDict):
     links: t.List[Nic]
     rdma: bool
     modules: t.List[str]
-    mtu: int  # bytes; 0 leaves it
+    mtu: int  # bytes; 0 leaves the MTU unchanged
     qos: QosSettings
     link_type: t.Optional[str]  # ethernet or infiniband
 
 
 class Qos(t.TypedDict):
-    """Priorities with PFC, and what the NIC takes a packet's priority from, empty where the driver does not say."""
+    """Priorities with PFC, and the source of a packet's priority; empty if the driver does not report it."""
 
     pfc: t.List[int]
     trust: str
 
 
 class NicState(t.TypedDict):
-    """What a NIC is, or becomes."""
+    """The present or future state of a NIC."""
 
     mtu: int  # bytes
     altnames: t.List[str]
-    permanent_mac: str  # empty where the NIC has none of its own
+    permanent_mac: str  # empty if the NIC has none
     driver: str
     link_file: str  # the .link file that applies without ours
     link_settings: t.List[str]  # lines of its section [Link]
     roce_mode: t.Dict[str, str]  # by device/port
-    qos_tool: str  # path of mlnx_qos or dcb; empty when neither answers for this NIC
+    qos_tool: str  # path of mlnx_qos or dcb; empty if neither works with this NIC
     qos: Qos
-    ecn: t.Optional[t.List[int]]  # priorities with ECN; None where the driver has no such settings
+    ecn: t.Optional[t.List[int]]  # priorities with ECN; None if the driver has no such settings
 
 
 class PortState(t.TypedDict):
     """The link type of a NIC's ports."""
 
-    tool: str  # path of mlxconfig or mstconfig; empty without either
+    tool: str  # path of mlxconfig or mstconfig; empty if both are missing
     types: t.Dict[str, str]  # ETH or IB at the next boot, by P1, P2
-    link_layer: str  # as it runs now: Ethernet or InfiniBand
+    link_layer: str  # as running: Ethernet or InfiniBand
 
 
 class HostState(t.TypedDict):
-    """What of a host can change."""
+    """The changeable state of a host."""
 
     modules: t.List[str]
-    netns_mode: str  # shared or exclusive; empty when the kernel has no RDMA
+    netns_mode: str  # shared or exclusive; empty if the kernel has no RDMA
     links: t.Dict[str, NicState]  # by netdev
     ports: t.Dict[str, PortState]  # by PCI address
 
 
 class Seen(HostState):
-    """A host's state, and the netdev that each of its names belongs to."""
+    """A host's state, and the netdev that owns each name."""
 
     owners: t.Dict[str, str]
 
@@ -116,14 +116,14 @@ Command = t.List[str]
 
 
 class HostPlan(t.NamedTuple):
-    """What becomes of a host."""
+    """What to change on a host, and its state afterwards."""
 
     after: HostState
     files: Files
-    commands: t.List[Command]  # that lead there, besides modules and files
-    boot: t.List[Command]  # that each boot has to repeat
-    notes: t.List[str]  # what was asked for and is not possible
-    reboot: t.List[str]  # why the host has to be rebooted
+    commands: t.List[Command]  # commands for changes other than modules and files
+    boot: t.List[Command]  # commands to repeat at each boot
+    notes: t.List[str]  # requested settings that are not possible
+    reboot: t.List[str]  # reasons why the host must be rebooted
 
 
 # ---- output of programs and files -----------------------------------------------------------------------------------
@@ -141,13 +141,13 @@ def link_section(text: str) -> t.List[str]:
 
 
 def based_on(text: str) -> str:
-    """The file that one of ours replaces; empty when the text is not ours."""
+    """The file that one of our files replaces; empty if the text is not ours."""
     found = re.search(r"^# In place of (\S+)$", text, re.MULTILINE)
     return found.group(1) if found else ""
 
 
 def parse_mlnx_qos(text: str) -> Qos:
-    """Priorities with PFC, and what the NIC takes the priority from (dscp or pcp), from `mlnx_qos -i DEV`."""
+    """Priorities with PFC, and the source of the priority (dscp or pcp), from `mlnx_qos -i DEV`."""
     trust = re.search(r"^Priority trust state:\s*(\w+)", text, re.MULTILINE)
     enabled = re.search(r"^PFC configuration:\s*\n\s*priority[ \t\d]+\n\s*enabled([ \t01]+)$", text, re.MULTILINE)
     flags = enabled.group(1).split() if enabled else []
@@ -155,7 +155,7 @@ def parse_mlnx_qos(text: str) -> Qos:
 
 
 def parse_dcb(pfc: str, trust: str) -> Qos:
-    """The same from `dcb pfc show dev DEV prio-pfc` and `dcb apptrust show dev DEV`; the latter may know nothing."""
+    """The same from `dcb pfc show dev DEV prio-pfc` and `dcb apptrust show dev DEV`; the latter may be unsupported."""
     found = re.search(r"^order:?\s+(.*)$", trust, re.MULTILINE)
     order = (found.group(1) if found else "").split()
     return {"pfc": [int(priority) for priority in re.findall(r"\b([0-7]):on\b", pfc)], "trust": (order or [""])[0]}
@@ -177,30 +177,30 @@ def port_of(pci: str, types: t.Mapping[str, str]) -> str:
 
 
 def netdevs(links: t.Sequence[Nic]) -> t.List[str]:
-    """The netdevs of links, what lies below a bond or VLAN first."""
+    """The netdevs of links, those below a bond or VLAN first."""
     names = [name for link in links for name in (*(link.get("rdma_netdevs") or ()), link.get("netdev") or "")]
     return list(dict.fromkeys(filter(None, names)))
 
 
 def ports_of(links: t.Sequence[Nic]) -> t.List[str]:
-    """The netdevs that are NICs: bonds and VLANs have no queues of their own."""
+    """The netdevs that are NICs: bonds and VLANs have no queues."""
     names = [name for link in links for name in link.get("rdma_netdevs") or [link.get("netdev") or ""]]
     return list(dict.fromkeys(filter(None, names)))
 
 
 def altnames(links: t.Sequence[Nic]) -> t.Dict[str, str]:
-    """The alternative name of each netdev that gets one."""
+    """The alternative name to give to each netdev."""
     pairs = ((link.get("netdev"), link.get("altname")) for link in links)
     return {netdev: name for netdev, name in pairs if netdev and name and name != netdev}
 
 
 def link_path(netdev: str) -> str:
-    # The first that matches counts, and installers write 10-*.link.
+    # The first match wins, and installers write 10-*.link.
     return f"/etc/systemd/network/00-fabric-{netdev}.link"
 
 
 def link_text(netdev: str, seen: NicState, altname: str, mtu: int) -> str:
-    """A .link file for one NIC. It replaces the one that applied so far, so it has all the settings of that one."""
+    """A .link file for one NIC. It replaces the one that applied before, so it contains all settings of that one."""
     permanent = seen["permanent_mac"]
     match = f"PermanentMACAddress={permanent}" if permanent else f"OriginalName={netdev}"
     lines = [
@@ -247,7 +247,7 @@ def check_present(names: t.Sequence[str], owners: t.Mapping[str, str]) -> None:
 
 
 def qos_commands(netdev: str, want: QosSettings, seen: NicState) -> t.Tuple[t.List[Command], t.List[str]]:
-    """Commands that set PFC and trust with the tool that this NIC has, and what can't be set."""
+    """Commands that set PFC and trust with this NIC's tool, and notes on what can't be set."""
     tool = seen["qos_tool"]
     notes: t.List[str] = []
     commands: t.List[Command] = []
@@ -268,7 +268,7 @@ def qos_commands(netdev: str, want: QosSettings, seen: NicState) -> t.Tuple[t.Li
 
 
 def ecn_commands(netdev: str, priorities: t.Sequence[int]) -> t.List[Command]:
-    """Both ways: a NIC notices congestion (np), and reacts to it (rp)."""
+    """Commands for both directions: a NIC detects congestion (np), and reacts to it (rp)."""
     commands = []
     for value in (1, 0):
         chosen = [n for n in range(8) if (n in priorities) == bool(value)]
@@ -280,7 +280,7 @@ def ecn_commands(netdev: str, priorities: t.Sequence[int]) -> t.List[Command]:
 def plan_qos(
     names: t.Sequence[str], want: QosSettings, links: t.Dict[str, NicState], after: t.Dict[str, NicState]
 ) -> t.Tuple[t.List[Command], t.List[str]]:
-    """Commands of all NICs, whether needed now or at the next boot; `after` gets what they bring."""
+    """Commands for all NICs, whether needed now or at the next boot; `after` is updated with their effect."""
     boot: t.List[Command] = []
     notes: t.List[str] = []
     pfc, trust, ecn = want.get("pfc"), want.get("trust"), want.get("ecn")
@@ -306,7 +306,7 @@ def quote_word(word: str) -> str:
 
 
 def qos_unit(commands: t.Sequence[t.Sequence[str]]) -> str:
-    """A service that repeats the commands at each boot: neither tool keeps its settings."""
+    """A service that repeats the commands at each boot: neither tool makes its settings persistent."""
     lines = ["[Unit]", "Description=PFC, trust and ECN of fabric NICs (ipu.fabric.rdma_host)"]
     lines += ["After=network.target openibd.service", "", "[Service]", "Type=oneshot", "RemainAfterExit=yes"]
     lines += ["ExecStart=" + " ".join(quote_word(word) for word in command) for command in commands]
@@ -317,7 +317,7 @@ def qos_unit(commands: t.Sequence[t.Sequence[str]]) -> str:
 
 
 def wanted_modules(settings: Settings, links: t.Mapping[str, NicState]) -> t.List[str]:
-    """What was asked for, and the RDMA driver of each fabric NIC."""
+    """The requested modules, and the RDMA driver of each fabric NIC."""
     if not settings["rdma"]:
         return []
     drivers = {links[name]["driver"] for name in netdevs(settings["links"]) if name in links}
@@ -327,7 +327,7 @@ def wanted_modules(settings: Settings, links: t.Mapping[str, NicState]) -> t.Lis
 
 
 def plan_links(settings: Settings, seen: Seen, after: HostState) -> t.Tuple[Files, t.List[Command]]:
-    """Further names and MTU: the files that keep them, and the commands that set them now."""
+    """Alternative names and MTU: the files that make them persistent, and the commands that set them now."""
     names, wanted = netdevs(settings["links"]), altnames(settings["links"])
     check_present(names, seen["owners"])
     check_names(wanted, seen["owners"])
@@ -347,7 +347,7 @@ def plan_links(settings: Settings, seen: Seen, after: HostState) -> t.Tuple[File
 
 
 def plan_link_type(link_type: str, seen: Seen, after: HostState) -> t.Tuple[t.List[Command], t.List[str], t.List[str]]:
-    """Commands, notes and reasons to reboot that give the ports their link type."""
+    """Commands that give the ports their link type, notes, and reasons to reboot."""
     commands, notes, reboot = [], [], []
     name, number, layer = LINK_TYPES[link_type]
     for pci, port in seen["ports"].items():

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Whether a host can get images: from a mirror, or from where their names say.
+"""Whether a host can get images: from a mirror, or from the registry in their names.
 
 Source of the requests: OCI Distribution Specification 1.1, "Checking if content exists in the registry". The path and
 `ns` are those of containerd's mirrors.
@@ -37,15 +37,15 @@ NOT_FOUND = 404
 
 
 class ImageName(t.NamedTuple):
-    """The parts of an image's full name, as in quay.io/calico/node:v3.32.1."""
+    """The parts of an image's full name, such as quay.io/calico/node:v3.32.1."""
 
     registry: str
     repository: str
-    reference: str  # a tag, or a digest with its kind
+    reference: str  # a tag, or a digest with its algorithm
 
 
 class Login(t.TypedDict, total=False):
-    """At the mirror, sent with each request (Basic). Empty is none."""
+    """Credentials for the mirror, sent with each request (Basic). Empty means none."""
 
     username: str
     password: str
@@ -55,7 +55,7 @@ class Lacking(t.TypedDict):
     """An image that a host can't get."""
 
     image: str
-    seen: str  # what the registry of its name did
+    seen: str  # how the registry in its name answered
 
 
 def split_name(image: str) -> ImageName:
@@ -65,13 +65,13 @@ def split_name(image: str) -> ImageName:
 
 
 def manifest_url(mirror: str, image: str) -> str:
-    """Where a mirror has an image: containerd adds the registry that it stands for."""
+    """The URL of an image's manifest at a mirror: containerd adds the registry that the mirror replaces."""
     name = split_name(image)
     return f"{mirror.rstrip('/')}/v2/{name.repository}/manifests/{name.reference}?ns={name.registry}"
 
 
 def describe(error: BaseException, seconds: float) -> str:
-    """Why there was no answer within that time, as a person calls it."""
+    """Why there was no answer within that time, in plain words."""
     reason = getattr(error, "reason", None)
     cause = reason if isinstance(reason, BaseException) else error
     if isinstance(cause, socket.gaierror):
@@ -86,7 +86,7 @@ def describe(error: BaseException, seconds: float) -> str:
 
 
 def ask(url: str, login: Login, timeout: float) -> t.Tuple[t.Optional[int], str]:
-    """HTTP status of an answer, or None and why there was none."""
+    """HTTP status of an answer, or None and the reason why there was none."""
     try:
         answer = open_url(
             url,
@@ -106,9 +106,9 @@ def ask(url: str, login: Login, timeout: float) -> t.Tuple[t.Optional[int], str]
 
 
 def find_lacking(mirror: str, images: t.Sequence[str], login: Login, timeout: float) -> t.List[Lacking]:
-    """Images that the mirror says it does not have, and whose own registry the host does not reach.
+    """Images that the mirror reports as missing, and whose own registry the host can't reach.
 
-    Any other answer is no proof: a mirror may want another login, and fetch images only when they are pulled.
+    Any other answer proves nothing: a mirror may want another login, or fetch images only when they are pulled.
     """
 
     def is_missing(image: str) -> bool:

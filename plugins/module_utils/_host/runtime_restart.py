@@ -1,9 +1,9 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Restarts of what carries a host's containers, and the pods that have to be ready again after it.
+"""Restarts of the services that run a host's containers, and the pods that must become ready again afterwards.
 
-Containers go on meanwhile. With k3s and RKE2 the API server of a server ends with its service, so those are restarted
-on one server after another, and only when asked.
+Containers keep running meanwhile. With k3s and RKE2, a server's API server stops with its service, so those services
+are restarted on one server after another, and only on request.
 """
 
 from __future__ import annotations
@@ -36,21 +36,21 @@ class Condition(t.TypedDict):
 
 
 class Metadata(t.TypedDict):
-    """Which pod it is."""
+    """The identity of a pod."""
 
     namespace: str
     name: str
 
 
 class Pod(t.TypedDict, total=False):
-    """The parts of a pod that are read."""
+    """The parts of a pod that are read here."""
 
     metadata: Metadata
     status: t.Dict[str, t.List[Condition]]  # of which `conditions` is read
 
 
 class PodList(t.TypedDict):
-    """What the API answers about pods."""
+    """The API's list of pods."""
 
     items: t.List[Pod]
 
@@ -77,7 +77,7 @@ def ready_pods(answer: PodList) -> t.Set[str]:
 
 
 def node_pods(module: AnsibleModule) -> t.Optional[NodePods]:
-    """The pods of this node; None when there is no kubelet, or no answer."""
+    """The pods of this node; None if there is no kubelet, or no answer."""
     kubelet = kubelet_kubectl()
     if not kubelet:
         return None
@@ -91,7 +91,7 @@ def node_pods(module: AnsibleModule) -> t.Optional[NodePods]:
 
 
 def wait_for_pods(module: AnsibleModule, expected: t.Set[str]) -> None:
-    """Wait until the pods that were ready are so again. Those that were deleted meanwhile don't count."""
+    """Wait until the pods that were ready are ready again. Pods that were deleted meanwhile don't count."""
     give_up = time.monotonic() + module.params["timeout"]
     missing: t.Set[str] = expected
     while missing:
@@ -112,12 +112,12 @@ def wait_for_pods(module: AnsibleModule, expected: t.Set[str]) -> None:
 
 
 def carries_api(unit: str) -> bool:
-    """Whether a service has an API server in it."""
+    """Whether a service contains an API server."""
     return any(unit in each.server_units for each in DISTRIBUTIONS.values())
 
 
 def restart_service(unit: str, seconds: int) -> None:
-    """Restart a service of k3s or RKE2, whose unit waits without an end for servers that do not answer."""
+    """Restart a service of k3s or RKE2, whose unit waits indefinitely for servers that do not answer."""
     service = f"{unit}.service"
     done = run_program(["systemctl", "restart", service], seconds)
     if done.rc == 0:
@@ -135,7 +135,7 @@ def restart_service(unit: str, seconds: int) -> None:
 
 
 def wait_for_api(module: AnsibleModule) -> None:
-    """Wait until the API server of this host is ready: the next server is restarted when this one serves again."""
+    """Wait until the API server of this host is ready: the next server is restarted only then."""
     found = find_distribution()
     if not found or not found.admin:
         return

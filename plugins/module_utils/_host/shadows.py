@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Programs and units that would run in place of those of the packages that the role kubernetes installs."""
+"""Programs and units that would take precedence over those of the packages that the role kubernetes installs."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ import typing as t
 from .._model.observation import Shadow
 from .files import read_text
 
-FOLDERS = ("/usr/local/sbin", "/usr/local/bin")  # before those of packages in PATH
+FOLDERS = ("/usr/local/sbin", "/usr/local/bin")  # precede those of packages in PATH
 PROGRAMS = ("containerd", "containerd-shim-runc-v2", "crictl", "kubeadm", "kubelet", "runc")
-# Before that of packages. The documentation of containerd names the second one.
+# They precede those of packages. The documentation of containerd suggests the second one.
 UNITS, UNIT_NAMES = ("/etc/systemd/system", "/usr/local/lib/systemd/system"), ("containerd.service", "kubelet.service")
-# A drop-in may start the package's program with other arguments, and not another one.
+# A drop-in may start the package's program with other arguments, but not another program.
 OTHER_PROGRAM = re.compile(r"^ExecStart\s*=\s*[-@:+!]*(?!/usr/bin/)/", re.MULTILINE)
 
 

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Ask sources whether they have what is going to be installed: only reading, all at once, and not for long."""
+"""Ask sources whether they have what will be installed: read-only, all at once, with a short time limit."""
 
 from __future__ import annotations
 
@@ -24,33 +24,33 @@ from .apt import satisfies
 from .registry import DOCKER_HUB, DOCKER_HUB_API, KINDS, describe, find_lacking, manifest_url, split_name
 
 SECONDS = 5  # for an answer
-LIMIT = 12  # seconds for all of them: names are looked up without an end of one's own
-ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}  # as the kernel calls them, and as apt does
+LIMIT = 12  # seconds for all of them: name resolution has no time-out
+ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}  # as the kernel names them, and as apt does
 WEB = ("http", "https", "oci")
 CREDENTIALS = re.compile(r"(?<=://)[^/@\s]+@")
-LARGEST = 64 << 20  # bytes of an index that are read
-NOT_ALLOWED = (403, 405, 501)  # what servers say to HEAD that only know GET
+LARGEST = 64 << 20  # bytes of an index to read at most
+NOT_ALLOWED = (403, 405, 501)  # answers to HEAD from servers that support only GET
 AUTH = (401, 403)
-RELEASE = re.compile(r"(?:\d+:)?(\d+\.\d+\.\d+)")  # of a package's version
+RELEASE = re.compile(r"(?:\d+:)?(\d+\.\d+\.\d+)")  # in a package's version
 
 
 class Lack(t.NamedTuple):
-    """What a source that answers does not have."""
+    """What a source that answers lacks."""
 
     seen: str
     what: str
-    offers: t.Sequence[str] = ()  # releases of a package that are there instead
+    offers: t.Sequence[str] = ()  # releases of a package that are available instead
 
 
-Answered = t.Optional[Lack]  # None: all is well
+Answered = t.Optional[Lack]  # None: nothing is missing
 
 
 class Places(t.NamedTuple):
-    """What a host puts into URLs."""
+    """The host's values to fill into URLs."""
 
     distribution: str = ""
     release: str = ""
-    arch: str = ""  # as the kernel calls it
+    arch: str = ""  # as the kernel names it
 
     def fill(self, question: SourceQuestion) -> SourceQuestion:
         arch = ARCHITECTURES.get(self.arch, self.arch)
@@ -65,7 +65,7 @@ class Places(t.NamedTuple):
 
 
 class SilentError(Exception):
-    """A source that did not answer with what it was asked for. It says what was seen, and the HTTP status, if any."""
+    """A source did not answer as expected. Has what was seen, and the HTTP status, if any."""
 
     def __init__(self, seen: str, status: int = 0) -> None:
         super().__init__(seen)
@@ -73,7 +73,7 @@ class SilentError(Exception):
 
 
 def fetch(url: str, method: str = "GET", kinds: str = "*/*") -> http.client.HTTPResponse:
-    """The answer to a request. SilentError where there is none, or another one than success."""
+    """The answer to a request. SilentError if there is none, or no success."""
     try:
         answer: http.client.HTTPResponse = open_url(
             url,
@@ -91,7 +91,7 @@ def fetch(url: str, method: str = "GET", kinds: str = "*/*") -> http.client.HTTP
 
 
 def read(url: str) -> str:
-    """The text of the file, unpacked."""
+    """The text of a file, decompressed."""
     try:
         with fetch(url) as answer:
             content: bytes = answer.read(LARGEST)
@@ -120,7 +120,7 @@ def numbers(version: str) -> t.List[int]:
 
 
 def ask_repository(question: SourceQuestion) -> Answered:
-    """Whether apt would find a release there, and in it the package. What can't be read proves nothing."""
+    """Whether apt would find the release there, and the package in it. What can't be read proves nothing."""
     uri, suite = question["url"].rstrip("/"), question.get("suite", "")
     flat = suite.endswith("/")
     base = f"{uri}/{suite.strip('/')}".rstrip("/") if flat else f"{uri}/dists/{suite}"
@@ -138,7 +138,7 @@ def ask_repository(question: SourceQuestion) -> Answered:
     for packed in ("Packages.gz", "Packages"):
         with contextlib.suppress(SilentError):
             found = offered(read(f"{place}/{packed}"), question["name"])
-            # With two numbers it is no release, and the plan needs to know which there are.
+            # Two numbers are not a full release: the plan needs to know which ones are available.
             whole = RELEASE.match(question["version"])
             if whole and any(satisfies(version, question["version"]) for version in found):
                 return None
@@ -150,7 +150,7 @@ def ask_repository(question: SourceQuestion) -> Answered:
 
 
 def chart_versions(index: str, name: str) -> t.Optional[t.List[str]]:
-    """The versions of a chart in the index of a repository; None where it is not written as helm does it."""
+    """The versions of a chart in a repository's index; None if it is not in helm's format."""
     entries = re.search(r"^entries:[ ]*(\{\})?[ ]*$", index, re.MULTILINE)
     if not entries:
         return None
@@ -172,7 +172,7 @@ def ask_charts(question: SourceQuestion) -> Answered:
         except SilentError as error:
             if error.status == 404:
                 return Lack(str(error), wanted)
-            if error.status not in AUTH:  # a registry hands out tokens first
+            if error.status not in AUTH:  # a registry issues tokens first
                 raise
         return None
     found = chart_versions(read(f"{url}/index.yaml"), name)
@@ -183,18 +183,18 @@ def ask_charts(question: SourceQuestion) -> Answered:
 
 
 def is_refused(status: int) -> bool:
-    """Whether a registry that says so serves no image: others want a token first, or have another image."""
+    """Whether this status means that a registry serves no image; others may need a token, or may have other images."""
     return status not in (401, 403, 404, 405, 429)
 
 
 def ask_images(question: SourceQuestion) -> Answered:
-    """A mirror has to answer, and to have what hosts don't get elsewhere; without one, each registry has to."""
+    """A mirror must answer, and have what hosts can't get elsewhere; without one, each registry must answer."""
     mirror, images = question["url"], question["images"]
     if mirror:
         first = manifest_url(mirror, images[0]) if images else f"{mirror.rstrip('/')}/v2/"
         with _refusal():
             fetch(first, "HEAD", KINDS).close()
-        if question.get("login"):  # a mirror that wants it says so of every image
+        if question.get("login"):  # a mirror with a login answers this for every image
             return None
         lacking = find_lacking(mirror, images, {}, SECONDS)
         seen = "; ".join(sorted({each["seen"] for each in lacking}))
@@ -233,7 +233,7 @@ def shown(question: SourceQuestion) -> str:
 
 
 def apt_has_proxy() -> bool:
-    """Whether this host's apt uses another proxy than this collection, whose answer then proves nothing about it."""
+    """Whether apt here uses another proxy than this collection, whose answers then prove nothing about apt."""
     configured = output_of("apt-config", "dump", timeout=5)
     return bool(re.search(r'^Acquire::https?::Proxy\S* "(?!DIRECT")[^"]', configured, re.MULTILINE | re.IGNORECASE))
 
@@ -269,7 +269,7 @@ def _ask(question: SourceQuestion) -> t.Optional[SourceProblem]:
 
 
 def is_due(question: SourceQuestion, kubelet: str) -> bool:
-    """Whether anything would be downloaded from there. Files of this machine are somebody else's to check."""
+    """Whether anything would be downloaded from there. Local files are checked elsewhere."""
     kept = question.get("path", "")
     if (kept and os.path.exists(os.path.expanduser(kept))) or (kubelet and question.get("kubelet") == kubelet):
         return False
@@ -278,7 +278,7 @@ def is_due(question: SourceQuestion, kubelet: str) -> bool:
 
 @contextlib.contextmanager
 def with_proxy(proxy: t.Mapping[str, object]) -> t.Iterator[None]:
-    """For all that this process downloads meanwhile."""
+    """Set the proxy for everything that this process downloads in the block."""
     before = dict(os.environ)
     os.environ.update(proxy_variables(proxy))
     try:
@@ -294,7 +294,7 @@ def ask_sources(
     places: t.Optional[Places] = None,
     kubelet: str = "",
 ) -> t.List[SourceProblem]:
-    """What is wrong with the sources, in the order of the questions. kubelet: the version that this host has."""
+    """Problems of the sources, in the order of the questions. kubelet: the version on this host."""
     own = places or Places()
     due = [own.fill(each) for each in questions if is_due(each, kubelet)]
     problems: t.Dict[int, t.Optional[SourceProblem]] = {

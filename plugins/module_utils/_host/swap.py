@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What turns swap on: systemd's units, which can be masked, and agents and scripts, which only their owner can stop."""
+"""What turns swap on: systemd units, which can be masked, and agents and scripts, which only their owner can stop."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ if t.TYPE_CHECKING:
     from ansible.module_utils.basic import AnsibleModule
 
 UNITS = "/etc/systemd/system"
-# They turn swap on without a unit of type swap.
+# Services that turn swap on without a unit of type swap.
 SERVICES = ("dphys-swapfile.service", "swapspace.service", "zram-config.service", "zramswap.service")
 PROPERTIES = "Id,LoadState,ActiveState,UnitFileState,FragmentPath,SourcePath"
 SECONDS = 120
-AGENT = "/etc/waagent.conf"  # Azure's agent can put a swap file on the temporary disk
-# What runs at each boot and may have been written to turn swap on.
+AGENT = "/etc/waagent.conf"  # Azure's agent can create a swap file on the temporary disk
+# Files that run at each boot and may turn swap on.
 SCRIPTS = (
     "/etc/rc.local",
     "/etc/crontab",
@@ -38,26 +38,26 @@ SWAPON = re.compile(r"^(?![ \t]*[#;]).*\bswapon\b(?!.*(?:--show|--summary|\s-s\b
 
 
 def _starts(unit: Unit) -> bool:
-    """Whether a unit turns swap on at the next boot, or has done so. Lines of fstab are taken out of that file."""
+    """Whether a unit turns swap on at the next boot, or has done so. fstab lines are removed in fstab itself."""
     asleep = unit.get("ActiveState") == "inactive" and unit.get("UnitFileState") == "disabled"
     written = bool(unit.get("FragmentPath")) and unit.get("SourcePath") != "/etc/fstab"
     return unit.get("LoadState") == "loaded" and written and not asleep
 
 
 def starting_units(shown: str) -> t.List[str]:
-    """The units that turn swap on, out of what systemctl show prints."""
+    """The units that turn swap on, from the output of systemctl show."""
     return [unit["Id"] for unit in parse_show(shown).values() if _starts(unit)]
 
 
 def agent_swaps(text: str) -> bool:
-    """Whether Azure's agent is told to turn swap on: only on a disk that it may format, too."""
+    """Whether Azure's agent is configured to turn swap on, which it does only on a disk that it may format."""
     pairs = (line.split("=", 1) for line in text.splitlines() if "=" in line and not line.startswith("#"))
     settings = {key.strip(): value.split("#")[0].strip('" ').lower() for key, value in pairs}
     return settings.get("ResourceDisk.EnableSwap") == settings.get("ResourceDisk.Format") == "y"
 
 
 def swap_origins(root: str = "/") -> t.List[SwapOrigin]:
-    """Beside fstab and units of swap, what turns it on at each boot, or when the agent starts."""
+    """What turns swap on, at each boot or when the agent starts, other than fstab and swap units."""
     found: t.List[SwapOrigin] = []
     if agent_swaps(read_text(os.path.join(root, AGENT[1:]))):
         found.append({"path": AGENT, "seen": "ResourceDisk.EnableSwap=y"})
@@ -75,7 +75,7 @@ def systemd_runs() -> bool:
 
 
 def read_swap_units() -> t.List[str]:
-    """Those of this host."""
+    """The units of this host that turn swap on."""
     if not systemd_runs():
         return []
     return starting_units(output_of("systemctl", "show", "--property", PROPERTIES, "*.swap", *SERVICES))
@@ -92,13 +92,13 @@ def _systemctl(*words: str) -> None:
 
 
 def mask_units(module: AnsibleModule, names: t.Sequence[str]) -> None:
-    """Mask units and stop them. An administrator's file, for which systemctl would refuse that, is kept as a copy."""
+    """Mask units and stop them. An administrator's unit file, which would make systemctl refuse, is kept as a copy."""
     for name in names:
         path = os.path.join(UNITS, name)
         if os.path.isfile(path) and not os.path.islink(path):
             module.backup_local(path)
         with contextlib.suppress(FileNotFoundError):
-            os.unlink(f"{path}.part")  # of a run that was killed
+            os.unlink(f"{path}.part")  # left by a run that was killed
         os.symlink("/dev/null", f"{path}.part")
         os.replace(f"{path}.part", path)
     if systemd_runs():

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Attributes and directories of sysfs, and where a device hangs in the PCI tree."""
+"""Attributes and directories of sysfs, and a device's place in the PCI tree."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PCI = re.compile(r"^[0-9a-f]{4,}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]$")
 
 
 def read_attribute(*path: str) -> str:
-    """An attribute's text. Many cannot be read while a link is down; they count as empty."""
+    """The text of an attribute. Many can't be read while a link is down; they count as empty."""
     return read_text(os.path.join(*path)).strip()
 
 
@@ -37,19 +37,19 @@ def _real_parts(directory: str) -> t.List[str]:
 
 
 def pci_address(directory: str) -> str:
-    """The PCI address of the device that `directory` belongs to; virtio and the like hang below theirs."""
+    """The PCI address of the device that `directory` belongs to; virtio and similar devices are below theirs."""
     return next((part for part in reversed(_real_parts(directory)) if PCI.match(part)), "")
 
 
 def pci_path(directory: str) -> str:
-    """Where the PCI function of `directory` hangs: host bridge, root port, switches, function."""
+    """The path to the PCI function of `directory`: host bridge, root port, switches, function."""
     parts = _real_parts(directory)
     on_bus = [number for number, part in enumerate(parts) if PCI.match(part)]
     return "/".join(parts[on_bus[0] - 1 : on_bus[-1] + 1]) if on_bus else ""
 
 
 def numa_node(sysfs: str, pci: str) -> int:
-    """NUMA node of a PCI function; -1 where the machine has none or does not say."""
+    """NUMA node of a PCI function; -1 if the machine has none or does not report it."""
     return to_number(read_attribute(sysfs, "bus/pci/devices", pci, "numa_node"), -1) if pci else -1
 
 

@@ -2,11 +2,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """systemd units, and the files that they read.
 
-A unit is stale when its main process started before one of its files was written. Nothing has to be remembered between
-tasks: when a run is killed between writing a file and restarting the unit, the next one restarts it.
+A unit is stale if its main process started before one of its files was written. Nothing must be remembered between
+tasks: if a run is killed between writing a file and restarting the unit, the next run restarts it.
 
-Runtimes are asked whether they work after a restart. What their files were is kept until then, and put back where they
-do not.
+After a restart, runtimes are asked whether they work. Their former files are kept until then, and restored if they do
+not.
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ PROPERTIES = (
     "StateChangeTimestampMonotonic"
 )
 SYSTEMD_DIRECTORIES = ("/etc/systemd/", "/run/systemd/")
-# Files of a runtime as they were when it last worked, while it is not known whether it works with what they are now.
+# A runtime's files as they were when it last worked, kept until it works with the new ones.
 FORMER = "/var/lib/ipu-fabric/former-{}.json"
-ANSWER_SECONDS, ANSWER_PAUSE = 180, 1  # many containers take containerd a while
+ANSWER_SECONDS, ANSWER_PAUSE = 180, 1  # with many containers, containerd takes a while
 JOURNAL_SECONDS = 30
-# What programs say of settings that they refuse
+# What programs print about settings that they refuse
 REFUSAL = re.compile(r"failed to load|level=(?:error|fatal)|unable to|cannot|invalid|unknown", re.IGNORECASE)
 
 Unit = t.Dict[str, str]  # PROPERTIES by name, as systemctl prints them
 
 
 class UnitState(t.TypedDict):
-    """What of a unit can change. A stale one runs with old files."""
+    """The changeable state of a unit. A stale one runs with old files."""
 
     enabled: bool
     started: bool
@@ -58,30 +58,30 @@ class FileOption(t.TypedDict):
     mode: str
     state: str  # present or absent
     backup: bool
-    validate: str  # command with %s for the file, which has to succeed before it is put there; empty: none
-    units: t.List[str]  # that read the file when they start
-    settings: t.Dict[str, object]  # of Docker, in place of the content; empty: none
+    validate: str  # command with %s for the file, which must succeed before the file is put in place; empty: none
+    units: t.List[str]  # the units that read the file at start
+    settings: t.Dict[str, object]  # settings of Docker, instead of content; empty: none
 
 
 class UnitOption(t.TypedDict, total=False):
-    """An item of the option `units`; true where left out."""
+    """An item of the option `units`; omitted flags are true."""
 
     name: str
     enabled: bool
     started: bool
-    restart: str  # stale, reload, never or always; stale where left out
+    restart: str  # stale, reload, never or always; default: stale
 
 
 def parse_show(text: str) -> t.Dict[str, Unit]:
-    """Units by name from the output of systemctl show: blocks of KEY=VALUE with an empty line between."""
+    """Units by name from the output of systemctl show: blocks of KEY=VALUE separated by empty lines."""
     blocks = [dict(line.split("=", 1) for line in block.splitlines() if "=" in line) for block in text.split("\n\n")]
     return {block["Id"].rsplit(".service", 1)[0]: block for block in blocks if "Id" in block}
 
 
 def is_stale(unit: Unit, file_times: t.Iterable[float], now: float, monotonic: float, reloads: bool = False) -> bool:
-    """Whether the running process of a unit can't have read what its files say now.
+    """Whether the running process of a unit can't have read the current contents of its files.
 
-    One that reads them again when it is told to has done so when its state last changed."""
+    If it can reload, it last read them when its state last changed."""
     if unit.get("ActiveState") not in ("active", "reloading"):
         return False
     moment = "StateChangeTimestampMonotonic" if reloads else "ExecMainStartTimestampMonotonic"
@@ -98,7 +98,7 @@ def unit_state(unit: Unit, stale: bool) -> UnitState:
 
 
 def wanted_state(seen: UnitState, option: UnitOption) -> UnitState:
-    """What a unit becomes: enabled and started where that is asked for, and left stale only where that is."""
+    """The wanted state: enabled and started where the options ask for that, and stale only where they allow it."""
     return {
         "enabled": seen["enabled"] or option.get("enabled", True),
         "started": seen["started"] or option.get("started", True),
@@ -107,7 +107,7 @@ def wanted_state(seen: UnitState, option: UnitOption) -> UnitState:
 
 
 def list_verbs(seen: UnitState, wanted: UnitState, freshen: str = "restart") -> t.List[str]:
-    """The systemctl verbs that lead from one state to the other; `freshen` is that for a stale unit."""
+    """The systemctl verbs that lead from one state to the other; `freshen` is the verb for a stale unit."""
     verbs = ["enable"] if wanted["enabled"] and not seen["enabled"] else []
     if seen["stale"] and not wanted["stale"]:
         return [*verbs, freshen]
@@ -115,7 +115,7 @@ def list_verbs(seen: UnitState, wanted: UnitState, freshen: str = "restart") -> 
 
 
 def show_units(module: AnsibleModule, names: t.Sequence[str]) -> t.Dict[str, Unit]:
-    """Properties of units; one that does not exist has LoadState not-found. Empty where systemd does not run."""
+    """Properties of units; a missing one has LoadState not-found. Empty if systemd does not run."""
     if not names or not os.path.isdir("/run/systemd/system"):
         return {}
     services = [f"{name}.service" for name in names]
@@ -125,13 +125,13 @@ def show_units(module: AnsibleModule, names: t.Sequence[str]) -> t.Dict[str, Uni
 def stale_units(
     units: t.Dict[str, Unit], readers: t.Mapping[str, t.Sequence[str]], reloading: t.Container[str] = ()
 ) -> t.Dict[str, bool]:
-    """For each unit whether it runs on old files; `readers` names files that a unit reads beside its drop-ins."""
+    """Whether each unit runs with old files; `readers` has the files that a unit reads besides its drop-ins."""
     now, monotonic = time.time(), time.monotonic()
     result = {}
     for name, unit in units.items():
         paths = list(readers.get(name, [])) + unit.get("DropInPaths", "").split()
         written = [os.stat(path).st_mtime for path in paths if os.path.exists(path)]
-        # A date that is still to come is of a clock that was wrong: it would call for a restart in each run.
+        # A time in the future comes from a wrong clock, and would cause a restart in each run.
         written = [each for each in written if each <= now]
         result[name] = is_stale(unit, written, now, monotonic, name in reloading)
     return result
@@ -154,12 +154,12 @@ def systemctl(module: AnsibleModule, verb: str, *units: str) -> None:
 
 
 def settings_of(text: str) -> t.List[str]:
-    """The lines of a file that are no comments."""
+    """The lines of a file that are not comments."""
     return [line for line in text.splitlines() if line.strip() and not line.startswith("#")]
 
 
 def named_lines(refusals: t.Sequence[str], files: Files) -> t.List[str]:
-    """Where files have what these lines have in quotes. Only the places: the text may have passwords in it."""
+    """Where files contain what these lines quote. Only the places: the text may contain passwords."""
     words = {word for line in refusals for word in re.findall(r"[`'\"]([\w-]+)[`'\"]", line)}
     return [
         f"{path}:{number}"
@@ -170,16 +170,16 @@ def named_lines(refusals: t.Sequence[str], files: Files) -> t.List[str]:
 
 
 def refusals_of(unit: str, since: float) -> t.List[str]:
-    """What a service has said against its settings; where nothing looks like that, its last lines."""
+    """What a service logged against its settings; if nothing looks like that, its last lines."""
     argv = ["journalctl", "-u", f"{unit}.service", "--since", f"@{int(since)}", "--no-pager", "-o", "cat"]
     lines = hide_lines(run_program(argv, JOURNAL_SECONDS).out).strip().splitlines()
-    # containerd leaves out plugins that a host can't have, too. Its CRI is not one of them.
+    # containerd also skips plugins that the host does not support. Its CRI is not one of them.
     told = [line for line in lines if REFUSAL.search(line)]
     return ([line for line in told if "cri" in line] or told or lines)[-5:]
 
 
 def former_of(unit: str) -> Files:
-    """The files that are kept for a unit; empty where none are."""
+    """The files kept for a unit; empty if there are none."""
     with contextlib.suppress(ValueError):
         kept: Files = json.loads(read_text(FORMER.format(unit)) or "{}")
         return kept
@@ -187,9 +187,9 @@ def former_of(unit: str) -> Files:
 
 
 def keep_former(module: AnsibleModule, unit: str, files: Files) -> None:
-    """Keep the files of a runtime before they are written. What is kept already goes first: the runtime worked with it.
+    """Keep a runtime's files before they are replaced. Files kept earlier win: the runtime worked with those.
 
-    Unless it has been restarted since, and works with what came after."""
+    Unless it has been restarted since and works with the later ones."""
     if unit not in cri.INTERFACES:
         return
     path, kept = FORMER.format(unit), former_of(unit)
@@ -205,7 +205,7 @@ def forget_former(unit: str) -> None:
 
 
 def start_interface(unit: str) -> None:
-    """A cri-dockerd that somebody has stopped is started: Docker has no other interface for a kubelet."""
+    """Start a cri-dockerd that somebody stopped: a kubelet can't use Docker without it."""
     if unit == cri.DOCKER and cri.kubelet_socket() == cri.INTERFACES[unit]:
         run_program(["systemctl", "start", "--no-block", "cri-docker.service"], JOURNAL_SECONDS)
 
@@ -231,14 +231,14 @@ def wait_for_answer(unit: str) -> None:
 def take_back(
     module: AnsibleModule, unit: str, restart: t.Callable[[], None], since: float, error: FabricError
 ) -> t.NoReturn:
-    """Give a runtime its former files, and say what it refused in those that it had."""
+    """Restore a runtime's former files, and report what it refused in the new ones."""
     former = former_of(unit)
     refusals = refusals_of(unit, since)
     refused = {path: read_file(path) for path in former}
     seen = "\n".join([error.seen, *(line for line in refusals if line not in error.seen)])
     if not former:
         raise FabricError(error.what, error.where, seen, error.next_step, code=error.code) from error
-    # Somebody may have edited one since it was written: nothing of it is lost.
+    # Somebody may have edited a file since it was written: keep a copy.
     copies = [str(module.backup_local(path)) for path, file in refused.items() if file and file != former[path]]
     for path, file in former.items():
         if file:
@@ -269,9 +269,9 @@ def run_runtime(
     start: t.Callable[[], None],
     needed: bool = True,
 ) -> None:
-    """Have a runtime read its files by `start`, and ask it. Where it does not work, it gets its former ones.
+    """Have a runtime read its files by `start`, and check that it works. If it does not, restore its former files.
 
-    One that need not work, such as a containerd that only Docker uses, has to answer if it did before."""
+    One that need not work, such as a containerd that only Docker uses, must answer only if it did before."""
     asked = needed or cri.kubelet_socket() == cri.INTERFACES[unit] or not cri.silence(unit)
     since = time.time()
 
@@ -288,7 +288,7 @@ def run_runtime(
 
 
 def act(module: AnsibleModule, unit: str, verbs: t.Sequence[str], answers: bool) -> None:
-    """Do what a unit needs. A runtime that `answers` says runs with its files is asked, whatever had to be done."""
+    """Do what a unit needs. If `answers` (it runs with its current files), a runtime is checked, whatever was done."""
 
     def do(*names: str) -> None:
         for verb in names:
@@ -301,7 +301,7 @@ def act(module: AnsibleModule, unit: str, verbs: t.Sequence[str], answers: bool)
 
 
 def with_daemon(module: AnsibleModule, item: FileOption) -> FileOption:
-    """The item, and in place of settings of Docker the file that they go into."""
+    """The item; if it has settings of Docker, with the file that contains them."""
     if not item["settings"]:
         return item
     path, file = docker.with_settings(module, item["settings"])
@@ -309,7 +309,7 @@ def with_daemon(module: AnsibleModule, item: FileOption) -> FileOption:
 
 
 def plan_files(items: t.Sequence[FileOption]) -> t.Tuple[Files, Files]:
-    """The files as they are, and as they are wanted."""
+    """The present and the wanted files."""
     before = {item["path"]: read_file(item["path"]) for item in items}
 
     def wanted(item: FileOption) -> t.Optional[File]:
@@ -325,13 +325,13 @@ def plan_files(items: t.Sequence[FileOption]) -> t.Tuple[Files, Files]:
 
 
 def validate(module: AnsibleModule, path: str, content: str, judge: str) -> None:
-    """Have the program that reads a file judge what it would be, before anything reads it."""
+    """Have the program that reads a file validate the new content before it is written."""
     if not judge:
         return
     with nameless_file(content) as draft:
         command = [word.replace("%s", path_of(draft)) for word in judge.split()]
         code, out, err = module.run_command(command, pass_fds=[draft.fileno()])
-        if code and "unknown flag: --validate" not in out + err:  # Docker before 23 can't
+        if code and "unknown flag: --validate" not in out + err:  # Docker before 23 has no such flag
             raise FabricError(
                 "A file would not be valid, so it was left as it is.",
                 path,
@@ -350,7 +350,7 @@ def apply_files(module: AnsibleModule, items: t.Sequence[FileOption], before: Fi
         else:
             validate(module, item["path"], wanted["content"], item["validate"])
             there = before[item["path"]]
-            # A copy of our own would keep a login that has been replaced.
+            # A backup of our own file would keep a login that has been replaced.
             backup = item["backup"] and not (there and OWN_MARK in there["content"])
             write_file(module, item["path"], wanted["content"], wanted["mode"], backup)
     if any(item["path"].startswith(SYSTEMD_DIRECTORIES) for item in changed):
@@ -358,7 +358,7 @@ def apply_files(module: AnsibleModule, items: t.Sequence[FileOption], before: Fi
 
 
 def map_readers(items: t.Sequence[FileOption]) -> t.Dict[str, t.List[str]]:
-    """The files that each unit reads, by the unit's name."""
+    """The files that each unit reads, by unit name."""
     readers: t.Dict[str, t.List[str]] = {}
     for item in items:
         for unit in item["units"]:
@@ -387,7 +387,7 @@ def apply_units(module: AnsibleModule) -> t.Dict[str, object]:
     before, after, restarted = {}, {}, []
     for name, option in options.items():
         seen = unit_state(shown.get(name, {}), stale.get(name, False))
-        # In check mode the file was not written: the unit is as stale as it would be.
+        # Check mode did not write the file, but the unit is stale all the same.
         due = name in touched or option.get("restart") == "always"
         seen["stale"] = seen["stale"] or (due and seen["started"])
         before[name], after[name] = seen, wanted_state(seen, option)

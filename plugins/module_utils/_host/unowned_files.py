@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Files and directories that no package owns, removed once nobody needs them."""
+"""Removes files and directories that no package owns, once nobody needs them."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from .files import read_text
 if t.TYPE_CHECKING:
     from ansible.module_utils.basic import AnsibleModule
 
-# /etc/cni has two parts: nothing as high as that is ever removed.
+# /etc/cni has two parts: paths this short are never removed.
 PARTS = 3
 MOUNTS = "/proc/self/mounts"
-UNOWNED = "no path found matching pattern "  # what dpkg-query says of a path without a package
+UNOWNED = "no path found matching pattern "  # dpkg-query prints this for a path without a package
 
 
 def check_paths(paths: t.Sequence[str]) -> None:
-    """Refuse what looks like the empty end of a template, before anything is removed."""
+    """Refuse paths that look like a template with an empty variable, before anything is removed."""
     for path in paths:
         if (
             not os.path.isabs(path)
@@ -42,19 +42,19 @@ def check_paths(paths: t.Sequence[str]) -> None:
 
 
 def parse_owners(answer: Done) -> t.Dict[str, str]:
-    """Packages by path, from `dpkg-query --search`. A diverted path has an owner, too."""
+    """Packages by path, from `dpkg-query --search`. A diverted path has an owner too."""
     lines = (line.rpartition(": ") for line in answer.out.splitlines())
     return {path: packages for packages, _colon, path in lines}
 
 
 def real_path(path: str) -> str:
-    """The path without links to its directory: dpkg knows it by this one alone."""
+    """The path with links in its directory resolved: dpkg knows only this one."""
     directory, name = os.path.split(path)
     return os.path.join(os.path.realpath(directory), name)
 
 
 def find_owners(paths: t.Sequence[str]) -> t.Dict[str, str]:
-    """The packages of the paths that have one. What dpkg says nothing about may be anybody's: that is an error."""
+    """The packages of the paths that have one. A path about which dpkg says nothing may be anybody's: an error."""
     asked = sorted({*paths, *map(real_path, paths)})
     answer = run_program(["dpkg-query", "--search", *asked])
     owners = parse_owners(answer)
@@ -74,21 +74,21 @@ def find_owners(paths: t.Sequence[str]) -> t.Dict[str, str]:
 
 
 def mounted_below(mounts: str, path: str) -> t.List[str]:
-    """Where something is mounted at a path or below it, out of /proc/self/mounts. The path has no links in it."""
+    """Mount points at or below a path, from /proc/self/mounts. The path must not contain links."""
     fields = (line.split() for line in mounts.splitlines())
     places = (re.sub(r"\\([0-7]{3})", lambda found: chr(int(found.group(1), 8)), words[1]) for words in fields if words)
     return [place for place in places if f"{place}/".startswith(f"{path}/")]
 
 
 def other_devices(path: str) -> t.List[str]:
-    """Directories below a path that are on another file system, whatever /proc says."""
+    """Directories below a path that are on another file system, whatever /proc reports."""
     device = os.lstat(path).st_dev
     below = (os.path.join(top, name) for top, names, _files in os.walk(path) for name in names)
     return [place for place in below if os.lstat(place).st_dev != device]
 
 
 def check_mounts(path: str) -> None:
-    """Refuse to remove a directory with a mount in it: that may be anybody's data."""
+    """Refuse to remove a directory that contains a mount, which may hold anybody's data."""
     real = os.path.realpath(path)
     found = mounted_below(read_text(MOUNTS), real) or other_devices(real)
     if found:
@@ -102,8 +102,8 @@ def check_mounts(path: str) -> None:
 
 
 def remove_path(path: str) -> None:
-    """A link goes without what it leads to, and a directory only if nothing is mounted in it."""
-    # A program that is just ending may remove it at the same time.
+    """Remove a link without its target, and a directory only if nothing is mounted in it."""
+    # A program that is ending may remove it at the same time.
     with contextlib.suppress(FileNotFoundError):
         if os.path.isdir(path) and not os.path.islink(path):
             check_mounts(path)

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A virtual address for the API, as a host sees it: whether the host has it, or who else does.
 
-Nothing is changed, and nothing but a TCP handshake is sent. Before it, the kernel asks the local network for the
-address (ARP or neighbour discovery): who answers that has it, whatever firewall stands before its ports.
+Changes nothing, and sends only a TCP handshake. Before it, the kernel asks the local network for the address (ARP or
+neighbour discovery): whoever answers has it, whatever firewall protects its ports.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Runner = t.Callable[[t.Sequence[str]], Done]
 KEEPALIVED = "etc/keepalived/keepalived.conf"
 PORT = 6443
 CONNECT_SECONDS = 4.0  # the kernel asks for a neighbour three times, a second apart
-NEIGHBOUR_SECONDS = 10.0  # until it has given up one that it had known
+NEIGHBOUR_SECONDS = 10.0  # until the kernel gives up a neighbour that it knew
 SETTLED = ("REACHABLE", "PERMANENT", "NOARP")
 UNSETTLED = ("STALE", "DELAY", "PROBE", "INCOMPLETE")
 
@@ -57,7 +57,7 @@ def _same(text: object, address: str) -> bool:
 
 
 def parse_holder(text: str, address: str) -> str:
-    """The device that has the address, from `ip -j addr`; empty where none has."""
+    """The device that has the address, from `ip -j addr`; empty if there is none."""
     for item in _items(text):
         if any(_same(entry.get("local"), address) for entry in item.get("addr_info", ())):
             return item.get("ifname", "")
@@ -65,14 +65,14 @@ def parse_holder(text: str, address: str) -> str:
 
 
 def parse_neighbour(text: str) -> t.Tuple[str, bool]:
-    """The MAC that `ip -j neigh` shows, and whether the kernel has come to a decision."""
+    """The MAC that `ip -j neigh` shows, and whether the kernel's lookup is finished."""
     for item in _items(text):
         states = item.get("state", [])
         if any(state in SETTLED for state in states):
             return item.get("lladdr", ""), True
         if any(state in UNSETTLED for state in states):
             return "", False
-    return "", True  # no entry, or one that has failed
+    return "", True  # no entry, or a failed one
 
 
 def parse_gateways(text: str) -> t.List[str]:
@@ -87,7 +87,7 @@ def is_foreign(text: str) -> bool:
 
 
 def knock(address: str, port: int = PORT, seconds: float = CONNECT_SECONDS) -> str:
-    """What came of a TCP connection; empty if nobody answered."""
+    """The result of a TCP connection; empty if nobody answered."""
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     try:
         with socket.socket(family, socket.SOCK_STREAM) as one:
@@ -112,7 +112,7 @@ def _find_neighbour(address: str, run: Runner, seconds: float) -> str:
 def read_vip(
     address: str, *, root: str = "/", run: Runner = run_program, seconds: float = NEIGHBOUR_SECONDS
 ) -> t.Optional[VipFacts]:
-    """All of it; None where no address was asked for, or it is none: the plan says so."""
+    """All facts; None if no address, or an invalid one, was given: the plan reports the latter."""
     try:
         version = ipaddress.ip_address(address).version
     except ValueError:

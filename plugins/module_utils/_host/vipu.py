@@ -1,8 +1,8 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Where the V-IPU controller is, from the vipu command.
+"""The address of the V-IPU controller, from the vipu command.
 
-Exit codes and messages of vipu are undocumented: whatever is not an answer is a failure that quotes what was seen.
+Exit codes and messages of vipu are undocumented: anything that is not an answer is a failure that quotes the output.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from .._common.command import SYSTEM_PATHS, Done, find_program, run_program
 from .._common.result import FabricError
 from .._model.observation import VipuFacts
 
-# Those of find_controller, as modules take them.
+# The options of find_controller, as modules accept them.
 OPTIONS: t.Dict[str, t.Dict[str, object]] = {
     "executable": {"type": "str", "default": "vipu"},
     "api_host": {"type": "str", "default": ""},
@@ -30,10 +30,10 @@ OPTIONS: t.Dict[str, t.Dict[str, object]] = {
     "timeout": {"type": "int", "default": 30},
 }
 DEFAULT_PORT = 8090
-SHORT = 3  # characters of what is no secret
+SHORT = 3  # values up to this length are not treated as secrets
 SITE_CONFIG = "/etc/vipu/vipu-cli.hcl"
 KEY = re.compile(r"""(api[-_]access[-_]key["']?(?:\s*[=:]\s*|\s+))("[^"]*"|'[^']*'|[^\s,"'}]+)""", re.IGNORECASE)
-# Of whoever connects: what vipu needs may be in the files that only an interactive login reads.
+# Shells of the connected user: vipu's settings may be in files that only an interactive login reads.
 SHELLS = ("bash", "dash", "ksh", "sh", "zsh")
 NOT_FOUND = 127
 MARK = "ipu.fabric asks vipu: "
@@ -45,7 +45,7 @@ Run = t.Callable[[t.Sequence[str], float], Done]
 
 
 class Answer(t.NamedTuple):
-    """What vipu says of its controller."""
+    """What vipu reports about its controller."""
 
     endpoint: str
     version: str
@@ -56,7 +56,7 @@ class Answer(t.NamedTuple):
 
 
 def parse_json(text: str) -> t.Optional[Answer]:
-    """The answer in a JSON object, which warnings may precede."""
+    """The answer in a JSON object, possibly after warnings."""
     for start in re.finditer(r"\{", text):
         try:
             found, _end = json.JSONDecoder().raw_decode(text, start.start())
@@ -74,12 +74,12 @@ def parse_text(text: str) -> t.Optional[Answer]:
 
 
 def split_endpoint(endpoint: str, default_port: int = DEFAULT_PORT) -> t.Tuple[str, int]:
-    """Host and port of `host:port`, `host`, `[IPv6]:port` or an IPv6 address. ValueError when it is none of these."""
+    """Host and port of `host:port`, `host`, `[IPv6]:port` or an IPv6 address. ValueError for anything else."""
     bracketed = re.match(r"^\[([^\]]+)\](?::(\d+))?$", endpoint)
     if bracketed:
         host, port = str(ipaddress.IPv6Address(bracketed.group(1))), bracketed.group(2)
     elif endpoint.count(":") > 1:
-        # Without brackets a last group that is the port we expect is taken for the port.
+        # Without brackets, a last group equal to the default port is taken for the port.
         head, _colon, tail = endpoint.rpartition(":")
         is_port = tail == str(default_port) and not head.endswith(":")
         host, port = str(ipaddress.IPv6Address(head if is_port else endpoint)), tail if is_port else None
@@ -102,7 +102,7 @@ def redact(text: str, secrets: t.Iterable[str] = ()) -> str:
 
 
 def quote(done: Done, secrets: t.Iterable[str] = (), limit: int = 400) -> str:
-    """What vipu printed and how it ended, short enough for a message."""
+    """What vipu printed and how it ended, shortened for a message."""
     parts = ["no end within the time-out" if done.rc is None else f"rc {done.rc}"]
     for name, text in (("stdout", done.out), ("stderr", done.err)):
         shown = redact(text, secrets).strip()
@@ -112,7 +112,7 @@ def quote(done: Done, secrets: t.Iterable[str] = (), limit: int = 400) -> str:
 
 
 def reachable(addresses: t.Iterable[str]) -> str:
-    """The first address that pods and other hosts can use too; empty when there is none."""
+    """The first address that pods and other hosts can use too; empty if there is none."""
     for text in addresses:
         address = ipaddress.ip_address(text.partition("%")[0])
         if not (address.is_loopback or address.is_unspecified or address.is_link_local or address.is_multicast):
@@ -124,13 +124,13 @@ def reachable(addresses: t.Iterable[str]) -> str:
 
 
 def _secrets(config: str) -> t.List[str]:
-    """Access keys that vipu may echo: of the environment and of the configuration file."""
+    """Access keys that vipu may echo, from the environment and the configuration file."""
     found = [os.environ.get("VIPU_CLI_API_ACCESS_KEY", "")]
     try:
         with open(config or SITE_CONFIG, encoding="utf-8", errors="replace") as stream:
             found += [value.strip("\"'") for _name, value in KEY.findall(stream.read())]
     except OSError:
-        pass  # no such file, or not ours to read: then vipu cannot echo it either
+        pass  # missing or unreadable for us: then vipu can't echo it either
     return [secret for secret in found if len(secret) > SHORT]
 
 
@@ -143,7 +143,7 @@ def _command(executable: str, api_host: str, api_port: t.Optional[int], config: 
 
 
 def _connected_user() -> t.Optional[pwd.struct_passwd]:
-    """Who connected and became root by sudo. None: root itself, or somebody who stayed who they are."""
+    """The user who connected and became root by sudo. None if root connected, or if this is not root."""
     name = os.environ.get("SUDO_USER", "")
     if os.geteuid() or not name:
         return None
@@ -155,14 +155,14 @@ def _connected_user() -> t.Optional[pwd.struct_passwd]:
 
 
 def _run_as(user: pwd.struct_passwd, argv: t.Sequence[str], timeout: float) -> Done:
-    """Run it with the privileges and in the login environment of this user. Its output has no access key in it."""
+    """Run a command with this user's privileges and login environment. Access keys are removed from its output."""
     shell = user.pw_shell if os.path.basename(user.pw_shell) in SHELLS else "/bin/sh"
     own = {"HOME": user.pw_dir, "USER": user.pw_name, "LOGNAME": user.pw_name, "SHELL": shell, "LC_ALL": "C"}
     environment = [f"{name}={value}" for name, value in {**own, "PATH": os.pathsep.join(SYSTEM_PATHS)}.items()]
     identity = [f"--reuid={user.pw_uid}", f"--regid={user.pw_gid}", "--init-groups"]
     login = ["env", "-i", *environment, shell, "-lic", AS_LOGIN, "sh", *argv]
     done = run_program(["setpriv", *identity, *login], timeout)
-    key, _line, out = done.out.partition(MARK)[2].partition("\n")  # before the mark is what its files print
+    key, _line, out = done.out.partition(MARK)[2].partition("\n")  # the user's login files may print before the mark
     secrets = [key] if len(key) > SHORT else []
     return Done(done.rc, redact(out, secrets), redact(done.err, secrets))
 
@@ -203,7 +203,7 @@ def _query(run: Run, command: t.List[str], timeout: float, secrets: t.Sequence[s
     """Ask for JSON first, then for text; both within one time-out."""
     deadline = time.monotonic() + timeout
     done = run([*command, "--showjson"], timeout)
-    # A release that does not know --showjson may print text, or refuse.
+    # Releases without --showjson may print text, or refuse.
     answer = (parse_json(done.out) or parse_text(done.out)) if done.rc == 0 else None
     if answer is None and done.rc not in (None, NOT_FOUND):
         first, done = done, run(command, deadline - time.monotonic())
@@ -227,7 +227,7 @@ def _query(run: Run, command: t.List[str], timeout: float, secrets: t.Sequence[s
 
 
 def _resolve(host: str, port: int, where: str, here: bool) -> str:
-    """The controller's address as other hosts and pods reach it, or where that is enough the loopback of this host."""
+    """The controller's address as other hosts and pods reach it, or possibly a loopback of this host if `here`."""
     try:
         found = [str(item[4][0]) for item in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)]
     except (OSError, UnicodeError) as error:
@@ -279,13 +279,13 @@ def _locate(
 
 
 def controller_addresses(entries: t.Sequence[object]) -> t.List[str]:
-    """The IP addresses among fixed V-IPU controllers; names are resolved by the plan."""
+    """The IP addresses among configured V-IPU controllers; the plan resolves names."""
     addresses = []
     for entry in entries:
         try:
             text = str(entry["host"] if isinstance(entry, dict) else entry)
             addresses.append(str(ipaddress.ip_address(split_endpoint(text)[0])))
-        except (KeyError, ValueError):  # a name, or what the plan rejects with a finding
+        except (KeyError, ValueError):  # a name, or an entry that the plan rejects with a finding
             continue
     return addresses
 
@@ -299,7 +299,7 @@ def find_controller(
     timeout: float = 30,
     here: bool = False,
 ) -> VipuFacts:
-    """Where the V-IPU controller is, on this host too if `here` says so. See the module host_info."""
+    """Find the V-IPU controller; a loopback address will do if `here` is set. See the module host_info."""
     _check_timeout(timeout)
     secrets, user = _secrets(config), _connected_user()
     command = _command(executable, api_host, api_port, config)
@@ -314,9 +314,9 @@ def find_controller(
         _check_input(executable, config, user)
         return _locate(run_program, command, port, timeout, secrets, here)
     except FabricError as error:
-        # That of a user whose vipu ran says more than that root has none.
+        # The failure of a user whose vipu ran says more than that root has no vipu.
         lacks = error.code == "missing-requirement"
         told = failure if failure and lacks and failure.code != "missing-requirement" else error
-        # Whatever vipu said, and without the errors that led here: they may quote it too.
+        # Redact what vipu printed, and drop the errors that led here, which may quote it too.
         parts = (redact(text, secrets) for text in (told.what, told.where, told.seen, told.next_step))
         raise FabricError(*parts, code=told.code, transient=told.transient) from None

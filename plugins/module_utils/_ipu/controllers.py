@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""V-IPU controllers as the IPU operator knows them, and the labels by which they find their nodes. Pure."""
+"""V-IPU controllers as configured in the IPU operator, and the labels that select their nodes. Pure functions."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from .._host.ipu_operator import CONTROLLER
 from .._model.operators import LabelledNode, VipuController
 
 PORT = 8090
-# What the operator calls its own objects.
+# The operator's names for its own objects.
 SECRET, TRACKER = "ipu-operator-admission", "ipu-partitions-tracker"
 
 
 class NodeLabels(t.TypedDict):
-    """A node and labels of it; None removes one."""
+    """Labels of a node; None removes one."""
 
     name: str
     labels: t.Dict[str, t.Optional[str]]
 
 
 def controllers_value(controllers: t.Sequence[VipuController]) -> str:
-    """The chart's form of the controllers: host:port:label=value, separated by commas. FabricError on a wrong one."""
+    """The controllers in the chart's format: host:port:label=value, comma-separated. FabricError if one is invalid."""
     entries: t.Dict[str, str] = {}
     for controller in controllers:
         host, label = str(controller["host"]).strip("[]"), str(controller["label"])
@@ -48,7 +48,7 @@ def controllers_value(controllers: t.Sequence[VipuController]) -> str:
 
 
 def parse_controllers(text: str) -> t.List[VipuController]:
-    """The controllers in a text of the operator's ConfigMap."""
+    """The controllers in text from the operator's ConfigMap."""
     return [
         {"host": host.strip("[]"), "port": int(port), "label": f"{key}={value}"}
         for host, port, key, value in CONTROLLER.findall(text)
@@ -67,10 +67,10 @@ def ipu_node_labels(
     labelled: t.Sequence[LabelledNode] = (),
     absent: bool = False,
 ) -> t.List[NodeLabels]:
-    """The labels that node_labels has to set, and to remove from nodes that a controller serves no more.
+    """The labels to set on nodes, and those to remove from nodes that a controller no longer serves.
 
-    former: the controllers that the operator knows now. labelled: the nodes as they are. absent: the operator is
-    removed, and the labels of all its controllers with it.
+    former: the controllers that the operator knows now. labelled: the current nodes. absent: the operator is removed,
+    together with the labels of all its controllers.
     """
     wanted: t.Dict[str, t.Dict[str, t.Optional[str]]] = {}
     for controller in controllers:

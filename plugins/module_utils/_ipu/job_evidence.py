@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What explains a job that did not end well: its conditions, its events, the logs of operator and V-IPU proxy."""
+"""What explains why a job failed: its conditions, its events, and the logs of the operator and the V-IPU proxy."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from .._kube.client import ApiError, Cluster, TransportError, message_of
 from .._kube.query import Object, query
 from .._model.jobs import ComponentLog, JobCondition, JobEvidence
 
-# Controller and V-IPU proxy.
+# The label of the controller and the V-IPU proxy.
 COMPONENTS = "app.kubernetes.io/name=ipu-operator"
-# Its log has requests for metrics alone.
+# Containers whose logs contain only requests for metrics.
 UNTOLD = ("kube-rbac-proxy",)
 LINES = 200  # of each container
 BYTES = 100_000
@@ -25,7 +25,7 @@ LOG_TIMEOUT = (10, 20)
 
 
 def job_conditions(job: Object) -> t.List[JobCondition]:
-    """The conditions as the operator wrote them, the oldest change first."""
+    """The conditions as the operator wrote them, oldest change first."""
     found: t.List[JobCondition] = [
         {
             "type": condition.get("type") or "",
@@ -40,12 +40,12 @@ def job_conditions(job: Object) -> t.List[JobCondition]:
 
 
 def event_time(event: Object) -> str:
-    """When an event was last seen, as far as its maker says so."""
+    """When an event was last seen, as far as its source says."""
     return query("lastTimestamp || series.lastObservedTime || eventTime || metadata.creationTimestamp", event) or ""
 
 
 def is_about(name: str, event: Object) -> bool:
-    """Whether an event is about the job, or about one of its pods."""
+    """Whether an event concerns the job or one of its pods."""
     kind, about = query("involvedObject.[kind, name]", event) or ("", "")
     if kind == "IPUJob":
         return bool(about == name)
@@ -54,7 +54,7 @@ def is_about(name: str, event: Object) -> bool:
 
 
 def job_events(name: str, events: t.Sequence[Object]) -> t.List[str]:
-    """The newest events, the newest last, each in one line."""
+    """The newest events in chronological order, each in one line."""
     lines = []
     for event in sorted((event for event in events if is_about(name, event)), key=event_time):
         kind, about = query("involvedObject.[kind, name]", event)
@@ -66,7 +66,7 @@ def job_events(name: str, events: t.Sequence[Object]) -> t.List[str]:
 
 
 def component_containers(pods: t.Sequence[Object]) -> t.List[t.Tuple[str, str, str]]:
-    """Namespace, pod and container of what may know more."""
+    """Namespace, pod and container of components whose logs may help."""
     found = [
         (*query("metadata.[namespace, name]", pod), container)
         for pod in pods
@@ -77,7 +77,7 @@ def component_containers(pods: t.Sequence[Object]) -> t.List[t.Tuple[str, str, s
 
 
 def read_tail(cluster: Cluster, namespace: str, pod: str, container: str, since: str) -> t.List[str]:
-    """The last lines of a log, since the job was created."""
+    """The last lines of a log, from the time of the job's creation on."""
     asked: t.List[t.Tuple[str, t.Any]] = [("container", container), ("timestamps", "true")]
     asked += [("tailLines", LINES), ("limitBytes", BYTES)]
     answer = cluster.client.request(
@@ -91,7 +91,7 @@ def read_tail(cluster: Cluster, namespace: str, pod: str, container: str, since:
 
 
 def component_logs(cluster: Cluster, since: str) -> t.List[ComponentLog]:
-    """The logs of controller and V-IPU proxy. A user who may not read them gets the reason instead."""
+    """The logs of the controller and the V-IPU proxy. If the user may not read them, the reason instead."""
     try:
         pods = cluster.items("/api/v1/pods", labelSelector=COMPONENTS)
     except FabricError as error:
@@ -110,7 +110,7 @@ def component_logs(cluster: Cluster, since: str) -> t.List[ComponentLog]:
 
 
 def collect_evidence(cluster: Cluster, namespace: str, name: str, job: Object) -> JobEvidence:
-    """Everything that can be read now. What can't be read is named, and hides nothing else."""
+    """Everything that can be read now. What can't be read is reported, and does not affect the rest."""
     try:
         events, fault = cluster.items(f"/api/v1/namespaces/{namespace}/events"), ""
     except FabricError as error:
@@ -124,7 +124,7 @@ def collect_evidence(cluster: Cluster, namespace: str, name: str, job: Object) -
 
 
 def write_evidence(evidence: JobEvidence, folder: str, name: str) -> JobEvidence:
-    """The evidence beside the logs, whole or not at all; returned with the path of its file."""
+    """Write the evidence atomically beside the logs; returns it with the path of the file."""
     path = os.path.join(folder, f"{name}.evidence.json")
     with tempfile.NamedTemporaryFile("w", dir=folder, prefix=".", delete=False, encoding="utf-8") as file:
         json.dump({key: value for key, value in evidence.items() if key != "file"}, file, indent=2)
@@ -134,7 +134,7 @@ def write_evidence(evidence: JobEvidence, folder: str, name: str) -> JobEvidence
 
 
 def shorten_evidence(evidence: JobEvidence, tail: int) -> JobEvidence:
-    """As a result has it: the file has all lines."""
+    """Shorten the evidence for the result: the file has all lines."""
     logs: t.List[ComponentLog] = [
         {**log, "lines": log["lines"][-tail:] if tail else []} for log in evidence["operator"]
     ]

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The module ipujob_info: the IPUJobs of a cluster and, if asked for, how many IPUs are free."""
+"""The module ipujob_info: the IPUJobs of a cluster and, on request, the number of free IPUs."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from .vipu_proxy import NO_IPUS, ProxyAddress, VipuProxy, check_sizes
 
 
 def read_jobs(cluster: Cluster, namespace: str = "", **selectors: t.Optional[str]) -> t.List[Object]:
-    """The IPUJobs of a namespace, or of all; none while the cluster does not know the kind."""
+    """The IPUJobs of one namespace or of all; none if the cluster does not know the kind."""
     resource = cluster.resource(API, "IPUJob")
     items = cluster.items(resource.path(namespace=namespace), **selectors) if resource else []
     return [{**item, "apiVersion": API, "kind": "IPUJob"} for item in items]
 
 
 def view_jobs(cluster: Cluster, jobs: t.Sequence[Object]) -> t.List[JobView]:
-    """The jobs with their pods, by namespace and name."""
+    """The jobs with their pods, ordered by namespace and name."""
     namespaces = {query("metadata.namespace", job) for job in jobs}
     pods = {namespace: cluster.items(f"/api/v1/namespaces/{namespace}/pods") for namespace in namespaces}
     ordered = sorted(jobs, key=lambda job: job_name(job).split("/"))
@@ -33,7 +33,7 @@ def view_jobs(cluster: Cluster, jobs: t.Sequence[Object]) -> t.List[JobView]:
 
 
 def read_usage(module: AnsibleModule, cluster: Cluster, address: ProxyAddress, sizes: t.Sequence[int]) -> IpuUsage:
-    """The IPUs of the cluster; none in check mode, where the operator may still have to be installed."""
+    """The IPUs of the cluster; in check mode none if the operator is not installed yet."""
     try:
         return VipuProxy(cluster, address).usage(sizes) if cluster.present else NO_IPUS
     except FabricError as error:

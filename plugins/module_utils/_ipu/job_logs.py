@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Logs of a job's pods, followed while they run: the operator may delete a pod as soon as it has ended."""
+"""Logs of a job's pods, followed while the pods run: the operator may delete a pod as soon as it has ended."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ from .._kube.query import Object, query
 from .._model.jobs import LogView
 
 CONNECT_TIMEOUT = 10
-# Seconds without a line after which the log is requested again, from its last line on.
+# Seconds without a line after which the log is requested again, starting from its last line.
 SILENCE = 300
-# Seconds between two requests for a log that is not there yet: a program may end, and its pod go, within a second.
-# With many pods there are at most RATE requests a second in all.
+# Seconds between requests for a log that does not exist yet: a program may end, and its pod go, within a second.
+# With many pods, the limit is RATE requests per second in total.
 PAUSE = 0.2
 RATE = 100
-# Seconds for the last lines of a container that has ended.
+# Seconds to wait for the last lines of a container that has ended.
 PATIENCE = 5
 MAX_LINE = 4000
 
 
 class ReadPosition:
-    """Drops what was read already when a log is read again from a second on, as `sinceTime` has it."""
+    """Drops lines that were read already when a log is read again from a whole second on, as `sinceTime` requires."""
 
     def __init__(self) -> None:
-        self.last, self.count = "", 0  # the newest stamp, and how many lines have it
-        self.limit, self.skip = "", 0  # up to where lines are known, and how many of those at the limit
+        self.last, self.count = "", 0  # the newest time stamp, and how many lines have it
+        self.limit, self.skip = "", 0  # the time stamp up to which lines are known, and how many of those have it
 
     def reopen(self) -> None:
         self.limit, self.skip = self.last, self.count
@@ -47,14 +47,14 @@ class ReadPosition:
             if known:
                 return False
         if stamp > self.limit:
-            self.limit = ""  # two streams of one container may be a little out of order: that is no repetition
+            self.limit = ""  # two streams of a container may be slightly out of order: that is not a repetition
         self.count = self.count + 1 if stamp == self.last else 1
         self.last = max(self.last, stamp)
         return True
 
 
 class ContainerLog:
-    """What one container wrote: the last lines, and a file that gets its name when it is whole."""
+    """A container's log: the last lines, and a file that gets its name when it is complete."""
 
     def __init__(self, name: str, folder: str, tail: int) -> None:
         self.name, self.error = name, ""
@@ -75,7 +75,7 @@ class ContainerLog:
                     file.write(text + "\n")
 
     def close(self) -> str:
-        """The path of the file; empty when there is none: what wrote nothing has none, and replaces none."""
+        """The path of the file; empty if there is none. Without any output, no file is created or replaced."""
         with self.lock:
             self.closed = True
             if not (self.part and self.count):
@@ -88,19 +88,19 @@ class ContainerLog:
 
 
 class LogFollower(threading.Thread):
-    """Follows the log of one container until the container ends, its pod is gone, or the log is closed."""
+    """Follows a container's log until the container ends, its pod is deleted, or the log is closed."""
 
     pause = PAUSE
 
     def __init__(self, cluster: Cluster, path: str, container: str, log: ContainerLog) -> None:
         super().__init__(daemon=True)
         self.cluster, self.path, self.container, self.log = cluster, path, container, log
-        self.ended = threading.Event()  # the container writes nothing more
+        self.ended = threading.Event()  # the container will write nothing more
 
     def run(self) -> None:
         while not self.log.closed:
             before, ended = self.log.count, self.ended.is_set()
-            # Read once more after the container's end was seen, so that its last lines are in.
+            # After the container's end was seen, read once more to get its last lines.
             gone = self.read(follow=not ended)
             if gone or ended:
                 return
@@ -108,14 +108,14 @@ class LogFollower(threading.Thread):
                 time.sleep(self.pause)
 
     def finish(self) -> None:
-        """Wait for the end of the log, as long as lines still come."""
+        """Wait for the end of the log, as long as lines keep coming."""
         count = -1
         while self.is_alive() and self.log.count != count:
             count = self.log.count
             self.join(PATIENCE)
 
     def read(self, follow: bool) -> bool:
-        """Read until the stream ends. True when the pod is gone."""
+        """Read until the stream ends. True if the pod is gone."""
         query = [("container", self.container), ("timestamps", "true"), ("follow", "true" if follow else "false")]
         if self.log.position.last:
             query.append(("sinceTime", whole_second(self.log.position.last)))
@@ -142,12 +142,12 @@ class LogFollower(threading.Thread):
 
 
 def whole_second(stamp: str) -> str:
-    """The API takes no finer time here: 2026-11-21T10:00:00.123+01:00 as 2026-11-21T10:00:00+01:00."""
+    """The API accepts only whole seconds here: 2026-11-21T10:00:00.123+01:00 as 2026-11-21T10:00:00+01:00."""
     return re.sub(r"\.\d+", "", stamp)
 
 
 def lines_of(chunks: t.Iterable[bytes]) -> t.Iterator[str]:
-    """Whole lines of a stream; what is left at its end is one too."""
+    """Whole lines of a stream; the rest at its end is a line too."""
     rest = b""
     for chunk in chunks:
         *lines, rest = (rest + chunk).split(b"\n")
@@ -158,7 +158,7 @@ def lines_of(chunks: t.Iterable[bytes]) -> t.Iterator[str]:
 
 
 class JobLogs:
-    """The logs of all containers that a job has had, across its restarts."""
+    """The logs of all containers of a job, across restarts."""
 
     def __init__(self, cluster: Cluster, namespace: str, folder: str, tail: int) -> None:
         self.cluster, self.namespace, self.folder, self.tail = cluster, namespace, folder, tail
@@ -167,7 +167,7 @@ class JobLogs:
         self.closed: t.Optional[t.List[LogView]] = None
 
     def follow(self, pods: t.Sequence[Object]) -> None:
-        """Start to follow what is new, and tell the followers of containers that have ended."""
+        """Start to follow new containers, and notify the followers of those that have ended."""
         present = set()
         for pod in pods:
             if not query("spec.nodeName", pod):
@@ -186,7 +186,7 @@ class JobLogs:
                 follower.ended.set()
 
     def start(self, pod: str, container: str) -> LogFollower:
-        """A pod that is created again after a restart gets a number, so that no log overwrites another."""
+        """Follow a container. If its pod was recreated, the log gets a number, so that it overwrites no other."""
         name = f"{pod}.{container}"
         self.names[name] = self.names.get(name, 0) + 1
         number = f".{self.names[name]}" if self.names[name] > 1 else ""
@@ -196,7 +196,7 @@ class JobLogs:
         return follower
 
     def close(self) -> t.List[LogView]:
-        """Stop following. The logs of containers that have ended are read to their end."""
+        """Stop following. Logs of containers that have ended are read to the end."""
         if self.closed is None:
             for follower in self.followers.values():
                 if follower.ended.is_set():

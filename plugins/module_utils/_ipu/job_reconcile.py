@@ -32,7 +32,7 @@ class JobReconciler:
 
     def __init__(self, cluster: Cluster, request: JobRequest, dry_run: bool) -> None:
         self.cluster, self.request, self.dry_run = cluster, request, dry_run
-        self.partitions_left: t.List[str] = []  # those that stay in V-IPU
+        self.partitions_left: t.List[str] = []  # partitions that remain in V-IPU
         resource = cluster.resource(API, "IPUJob")
         self.path = resource.path(request.name, request.namespace) if resource else ""
 
@@ -43,7 +43,7 @@ class JobReconciler:
         return own_pods(job, self.cluster.items(f"/api/v1/namespaces/{self.request.namespace}/pods"))
 
     def apply(self, job: Object, dry_run: bool) -> Object:
-        """The job as the server, with the operator's webhook, accepts it."""
+        """Apply the job, and return it as the server and the operator's webhook accept it."""
         try:
             return self.cluster.apply(job, dry_run)
         except FabricError as error:
@@ -60,7 +60,7 @@ class JobReconciler:
             ) from error
 
     def wanted(self, before: t.Optional[Object]) -> Object:
-        """What the job will be, by a dry run; in check mode also where kind or namespace do not exist yet."""
+        """The job as it will be, from a dry run; in check mode also if its kind or namespace does not exist yet."""
         job = build_job(self.request, query(INSTANCES, before) or 1)
         if not self.path:
             if self.dry_run:
@@ -88,7 +88,7 @@ class JobReconciler:
         return before, after
 
     def needs_recreation(self, before: Object, after: Object) -> bool:
-        """Whether the job has to be recreated; FabricError where that is so and was not asked for."""
+        """Whether the job must be recreated; FabricError if so and the request does not allow it."""
         if query("metadata.deletionTimestamp", before):
             self.check_recreate("is being deleted", "Wait for its end with state: absent, or set recreate: true.")
             return True
@@ -112,16 +112,16 @@ class JobReconciler:
             )
 
     def scale(self, instances: int) -> None:
-        """By the scale subresource, as everybody else does."""
+        """Scale by the scale subresource, as other clients do."""
         try:
             self.cluster.patch(f"{self.path}/scale", {"spec": {"replicas": instances}})
         except ApiError as error:
             raise refusal(error, "scale", self.request.where) from error
 
     def ensure_scaled(self) -> t.Tuple[t.Optional[Object], Object]:
-        """Change the number of instances of a job that somebody has made. Returns the job before and after."""
+        """Change the number of instances of an existing job. Returns the job before and after."""
         before, instances = self.read(), self.request.job_instances
-        if before is None and self.dry_run:  # a task before this one would have made it
+        if before is None and self.dry_run:  # an earlier task would have created it
             metadata = {"name": self.request.name, "namespace": self.request.namespace}
             return None, {
                 "apiVersion": API,
@@ -144,7 +144,7 @@ class JobReconciler:
         return before, self.read() or before
 
     def update(self, before: t.Optional[Object], after: Object) -> Object:
-        """The number of instances by a scale, the rest by an apply."""
+        """Change the number of instances by a scale, everything else by an apply."""
         instances = query(INSTANCES, after)
         if before is not None and query(INSTANCES, before) != instances:
             self.scale(instances)
@@ -154,7 +154,7 @@ class JobReconciler:
         return self.apply(build_job(self.request, instances), dry_run=False)
 
     def ensure_absent(self) -> t.Optional[Object]:
-        """Delete. Returns the job before."""
+        """Delete the job, and return it as it was."""
         before = self.read()
         if before is not None and not self.dry_run:
             if self.request.wait:
@@ -173,7 +173,7 @@ class JobReconciler:
 
 
 def prepare_log_directory(path: str) -> None:
-    """Before the job is created: a job whose logs can't be kept is not worth its IPUs."""
+    """Check this before the job is created: it should not occupy IPUs if its logs can't be kept."""
     try:
         os.makedirs(path, exist_ok=True)
         with tempfile.NamedTemporaryFile(dir=path):
@@ -189,7 +189,7 @@ def prepare_log_directory(path: str) -> None:
 
 
 def attach_command(job: Object) -> str:
-    """The command that opens a shell where the job's commands run."""
+    """The command that opens a shell in the pod where the job's commands run."""
     pod = "launcher" if query("spec.launcher || spec.interactive", job) else "worker-0"
     namespace, name = query("metadata.[namespace, name]", job)
     return f"kubectl exec -it --namespace {namespace} {name}-{pod} -- bash"
@@ -198,7 +198,7 @@ def attach_command(job: Object) -> str:
 def ensure_job(
     module: AnsibleModule, reconciler: JobReconciler, recorders: t.Optional[Recorders]
 ) -> t.Dict[str, t.Any]:
-    """The states present, finished and scaled."""
+    """Body for the states present, finished and scaled."""
     request, will_wait = reconciler.request, reconciler.request.wait and not module.check_mode
     if will_wait and request.logs["path"]:
         prepare_log_directory(request.logs["path"])
@@ -230,7 +230,7 @@ def ensure_job(
 
 
 def remove_one_job(module: AnsibleModule, reconciler: JobReconciler) -> t.Dict[str, t.Any]:
-    """The state absent of one job."""
+    """Body for the state absent of one job."""
     before = reconciler.ensure_absent()
     for text in reconciler.warnings():
         module.warn(text)
@@ -240,13 +240,13 @@ def remove_one_job(module: AnsibleModule, reconciler: JobReconciler) -> t.Dict[s
 
 
 def restore_webhooks(module: AnsibleModule, cluster: Cluster, request: JobRequest) -> t.Dict[str, t.Any]:
-    """The state restored, and what every other state begins with: no webhook stays ignored because a run was killed."""
+    """Body for the state restored, and first step of all others: restore webhooks that a killed run left at Ignore."""
     try:
         before, after = restore_after_kill(cluster, module.check_mode)
     except FabricError as error:
         if error.code != "api-denied" or request.state == "restored":
             raise
-        # Somebody who runs a job need not be allowed to change webhooks.
+        # A user who runs jobs need not have the right to change webhooks.
         module.warn(f"A run that was killed has left the IPU operator's webhooks at Ignore. {error}")
         return outcome({}, {})
     if before and request.state != "restored":
@@ -256,7 +256,7 @@ def restore_webhooks(module: AnsibleModule, cluster: Cluster, request: JobReques
 
 
 def reconcile_jobs(module: AnsibleModule, recorders: t.Optional[Recorders] = None) -> t.Dict[str, t.Any]:
-    """Body of the module ipujob. recorders: what records jobs where `record` asks for it."""
+    """Body of the module ipujob. recorders: record jobs if `record` asks for it."""
     request = JobRequest.from_options(module.params)
     check_request(request)
     for text in request_warnings(request):

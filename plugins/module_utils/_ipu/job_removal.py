@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Removing one IPUJob or all, also when the operator that releases their partitions is gone."""
+"""Removes one IPUJob or all, even if the operator that releases their partitions is gone."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from .webhook import failures_ignored, ignore_failures, is_unanswered
 
 ASK_OPERATOR = 5  # seconds between two checks of the operator
 ATTEMPTS = 5
-# Seconds that the API server takes to know changed webhooks, and that it is tried after them.
+# Seconds until the API server knows changed webhooks, and seconds for which the change is retried after that.
 WEBHOOK_PAUSE, WEBHOOK_TIMEOUT = 0.5, 60
-SHOWN = 20  # jobs that an error names
+SHOWN = 20  # jobs to name in an error
 OPERATOR_GONE = (
     "Start the operator (the role ipu.fabric.ipu_operator installs it again) so that it releases the partitions, or "
     "remove the jobs with force: true (ipu_operator_force: true): their partitions then stay in V-IPU."
@@ -35,7 +35,7 @@ OPERATOR_GONE = (
 
 
 def finalizer_refusals(cluster: Cluster, job: Object) -> t.List[str]:
-    """Remove the operator's finalizer, and no other. Returns the refusal where a webhook does not answer."""
+    """Remove the operator's finalizer, and no other. Returns the refusal if a webhook does not answer."""
     path = t.cast(str, cluster.path_of(job))
     for attempt in range(1, ATTEMPTS + 1):
         current = cluster.get(path)
@@ -55,7 +55,7 @@ def finalizer_refusals(cluster: Cluster, job: Object) -> t.List[str]:
 
 
 def refusals_meanwhile(cluster: Cluster, job: Object) -> t.List[str]:
-    """As finalizer_refusals(), and any other run of ipujob may have restored the webhooks meanwhile."""
+    """Like finalizer_refusals(), but ignores failures again: another run of ipujob may have restored webhooks."""
     refused = finalizer_refusals(cluster, job)
     if refused:
         ignore_failures(cluster)
@@ -63,7 +63,7 @@ def refusals_meanwhile(cluster: Cluster, job: Object) -> t.List[str]:
 
 
 def remove_finalizers(cluster: Cluster, jobs: t.Sequence[Object]) -> None:
-    """Remove the operator's finalizer from all jobs, past webhooks that do not answer."""
+    """Remove the operator's finalizer from all jobs, even if webhooks do not answer."""
     left = list(jobs)
     while left and not finalizer_refusals(cluster, left[0]):
         left.pop(0)
@@ -84,7 +84,7 @@ def remove_finalizers(cluster: Cluster, jobs: t.Sequence[Object]) -> None:
 
 
 def remove_job(cluster: Cluster, path: str, job: Object, request: JobRequest) -> t.List[str]:
-    """Delete the job and wait until it is gone. Returns the partitions that stay in V-IPU (with `force` only)."""
+    """Delete the job and wait until it is gone. Returns the partitions that remain in V-IPU (only with `force`)."""
     cluster.delete(path)
     start, asked, fault = time.monotonic(), 0.0, ""
     operator_gone = Sustained(time.monotonic)
@@ -96,7 +96,7 @@ def remove_job(cluster: Cluster, path: str, job: Object, request: JobRequest) ->
         if not asked or waited - asked >= ASK_OPERATOR:
             asked, fault = waited or 0.1, operator_fault(cluster)
         late = waited >= request.wait_timeout
-        # An operator that restarts is back in a moment: only one that stays away counts as gone.
+        # A restarting operator is back soon: only one that stays away counts as gone.
         gone = operator_gone.lasts(bool(fault), min(PATIENCE, request.wait_timeout))
         if has_finalizer(current) and request.force and (gone or late):
             remove_finalizers(cluster, [current])
@@ -126,7 +126,7 @@ def remove_job(cluster: Cluster, path: str, job: Object, request: JobRequest) ->
 
 
 def check_removal(jobs: t.Sequence[Object], request: JobRequest, operator_available: bool) -> None:
-    """FabricError, before anything is changed, for jobs that may not or can't be removed."""
+    """FabricError, before any change, if there are jobs that may not or can't be removed."""
     names = [job_name(job) for job in jobs]
     shown = f"{', '.join(names[:SHOWN])}{' and more' if names[SHOWN:] else ''}"
     if jobs and not request.delete_all:
@@ -158,7 +158,7 @@ def wait_until_gone(cluster: Cluster, request: JobRequest, next_step: str) -> No
 
 
 def delete_jobs(cluster: Cluster, jobs: t.Sequence[Object], request: JobRequest, operator_available: bool) -> None:
-    """Delete the jobs, and wait until the operator has released them; with `force` it need not."""
+    """Delete the jobs, and wait until the operator has released them; with `force`, a time-out is no error."""
     for job in jobs:
         cluster.delete(t.cast(str, cluster.path_of(job)))
     if request.wait and operator_available:
@@ -170,7 +170,7 @@ def delete_jobs(cluster: Cluster, jobs: t.Sequence[Object], request: JobRequest,
 
 
 def remove_all_jobs(module: AnsibleModule, cluster: Cluster, request: JobRequest) -> t.Dict[str, t.Any]:
-    """The state absent of a namespace's jobs, or of the cluster's."""
+    """Body for the state absent of all jobs in a namespace or in the cluster."""
     jobs = read_jobs(cluster, request.namespace)
     operator_available = any(operator["available"] for operator in installed_operators(managers(cluster)))
     check_removal(jobs, request, operator_available)

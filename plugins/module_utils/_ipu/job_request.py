@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the options of ipujob ask for, and everything that is wrong with them. Asks nothing of a cluster."""
+"""The request in the options of ipujob, and all errors in it. Does not access a cluster."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .._model.stacks import NETWORKS
 if t.TYPE_CHECKING:
     from .._kube.query import Object
 
-# Names of pods, ConfigMaps and partitions are made from the job's: a longer one fails long after it was accepted.
+# Names of pods, ConfigMaps and partitions are built from the job's name: a longer one fails long after it is accepted.
 MAX_NAME = 36
 MAX_NAMESPACE = 63
 PARTITION_SIZES = (1, 2, 4, 8, 16, 32, 64)
@@ -23,7 +23,7 @@ LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 NETWORK = re.compile(r"([-a-z0-9.]+/)?[-a-z0-9.]+(@[-a-z0-9.]+)?")
 RESOURCE = re.compile(r"([-A-Za-z0-9.]+/)?[-A-Za-z0-9_.]+")
 INTERFACE = re.compile(r"[^\s,]+")
-# States that need nothing of what makes a job.
+# States that do not need the options that define a job.
 ALL_JOBS = ("absent", "restored")
 CODES = re.compile(r"(\d+)(?:-(\d+))?")
 CONTAINERS, ANNOTATED_NETWORKS = "spec.containers", f"metadata.annotations.{quoted(NETWORKS)}"
@@ -35,7 +35,7 @@ class _Launcher(t.TypedDict):
 
 
 class Launcher(_Launcher, total=False):
-    mpi_interfaces: t.Optional[t.List[str]]  # names or subnets; None: those of the networks, empty: MPI's own choice
+    mpi_interfaces: t.Optional[t.List[str]]  # names or subnets; None: those of the networks; empty: MPI's own choice
 
 
 class Interactive(t.TypedDict):
@@ -74,11 +74,11 @@ class LogOptions(t.TypedDict):
 
 @dataclasses.dataclass(frozen=True)
 class JobRequest:
-    """The options of ipujob, in its own words. None: not given."""
+    """The options of ipujob, by name. None: not given."""
 
-    name: str = ""  # empty: all jobs of the scope
+    name: str = ""  # empty: all jobs in the scope
     namespace: str = "default"  # empty: all namespaces
-    state: str = "present"  # present, finished, scaled or absent
+    state: str = "present"  # present, finished, scaled, absent or restored
     scope: str = "job"  # job, namespace or cluster
     delete_all: bool = False
     job_instances: t.Optional[int] = None
@@ -103,7 +103,7 @@ class JobRequest:
 
     @classmethod
     def from_options(cls, options: t.Mapping[str, t.Any]) -> JobRequest:
-        """The request that a module's options make; an option that was not given has its default."""
+        """The request in a module's options; omitted options get their defaults."""
         names = [field.name for field in dataclasses.fields(cls)]
         given = {name: options[name] for name in names if options[name] is not None}
         if options["scope"] != "job":
@@ -112,7 +112,7 @@ class JobRequest:
 
     @property
     def where(self) -> str:
-        """What the request is about, for messages."""
+        """The subject of the request, for messages."""
         if self.scope == "job":
             return f"IPUJob {self.namespace}/{self.name}"
         return f"IPUJobs of the namespace {self.namespace}" if self.scope == "namespace" else "IPUJobs of the cluster"
@@ -223,7 +223,7 @@ def template_problems(request: JobRequest) -> t.List[str]:
 
 
 def scope_problems(request: JobRequest) -> t.List[str]:
-    """A removal of many jobs has to be asked for in so many words."""
+    """Problems of the scope: removing many jobs needs an explicit request."""
     if request.state == "restored" and request.scope != "cluster":
         return ["the state restored is only for the scope cluster"]
     if request.scope == "job":
@@ -237,7 +237,7 @@ def scope_problems(request: JobRequest) -> t.List[str]:
     return found
 
 
-# What makes a job, in the order of the module's options. A job that is only scaled keeps all of it.
+# Options that define a job, in the order of the module's options. Scaling changes none of them.
 MAKING = (
     "ipus_per_job_instance",
     "workers_per_job_instance",
@@ -256,7 +256,7 @@ MAKING = (
 
 
 def scaled_problems(request: JobRequest) -> t.List[str]:
-    """What is wrong with a request that changes the number of instances alone."""
+    """Problems of a request that only changes the number of instances."""
     found = [] if request.job_instances is not None else ["job_instances is needed"]
     found += minimum_problems("job_instances", request.job_instances, 1)
     given = [name for name in MAKING if getattr(request, name)]
@@ -264,7 +264,7 @@ def scaled_problems(request: JobRequest) -> t.List[str]:
 
 
 def request_problems(request: JobRequest) -> t.List[str]:
-    """Everything that is wrong with the options."""
+    """All problems of the options."""
     found = scope_problems(request)
     if request.scope != "cluster":
         found += name_problems("namespace", request.namespace, MAX_NAMESPACE)
@@ -286,7 +286,7 @@ def request_problems(request: JobRequest) -> t.List[str]:
 
 
 def check_request(request: JobRequest) -> None:
-    """FabricError with everything that is wrong, if anything is."""
+    """FabricError with all problems, if there are any."""
     found = request_problems(request)
     if found:
         raise FabricError(
@@ -299,7 +299,7 @@ def check_request(request: JobRequest) -> None:
 
 
 def request_warnings(request: JobRequest) -> t.List[str]:
-    """What is allowed and does not do what it seems to say."""
+    """Warnings about options that are allowed, but do not do what they seem to do."""
     policy = request.restart_policy
     if request.state != "absent" and policy and policy["type"] != "Never" and request.clean_pod_policy == "All":
         return [f"clean_pod_policy All wins over restart_policy {policy['type']}: the job will never be restarted."]

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The IPUJob that a request makes, how two of them differ, and its finalizer and partitions."""
+"""The IPUJob for a request, differences between two IPUJobs, and a job's finalizer and partitions."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ if t.TYPE_CHECKING:
 
 API = "graphcore.ai/v1alpha1"
 FINALIZER = "ipu.finalizers.graphcore.ai"
-# The one field that can be changed in an existing job: its pods are created once, only their number follows the job.
+# The only field that can be changed in an existing job: pods are created once, and only their number follows the job.
 SCALED = "spec.jobInstances"
-# Open MPI reads it as --mca btl_tcp_if_include, and mpirun hands it on to the ranks.
+# Open MPI treats it like --mca btl_tcp_if_include, and mpirun passes it to the ranks.
 MPI_INTERFACES = "OMPI_MCA_btl_tcp_if_include"
 
 
 def add_volumes(pod: Object, volumes: t.Sequence[Volume]) -> None:
-    """Mount the volumes in every container. The operator gives the launcher the same."""
+    """Mount the volumes in every container. The operator mounts the same in the launcher."""
     for number, volume in enumerate(volumes):
         name, read_only = f"fabric-{number}", bool(volume.get("read_only"))
         source: Object = {"persistentVolumeClaim": {"claimName": volume["claim"], "readOnly": read_only}}
@@ -37,7 +37,7 @@ def add_volumes(pod: Object, volumes: t.Sequence[Volume]) -> None:
 
 
 def add_rdma(container: Object, resource: str) -> None:
-    """What RDMA needs in a container: one of the resource, and the right to lock memory."""
+    """What RDMA needs in a container: one unit of the resource, and the capability to lock memory."""
     full = resource if "/" in resource else f"rdma/{resource}"
     resources = container.setdefault("resources", {})
     for part in ("limits", "requests"):
@@ -48,7 +48,7 @@ def add_rdma(container: Object, resource: str) -> None:
 
 
 def pod_template(request: JobRequest) -> Object:
-    """The pod template with networks, volumes and RDMA written out. The first container is the one that uses IPUs."""
+    """The pod template with networks, volumes and RDMA added. The first container is the one that uses IPUs."""
     template = copy.deepcopy(request.workers["template"]) if request.workers else {}
     if request.networks:
         metadata = template.setdefault("metadata", {})
@@ -69,12 +69,12 @@ def restart_policy_field(policy: RestartPolicy) -> Object:
 
 
 def network_interfaces(networks: t.Sequence[str]) -> t.List[str]:
-    """What multus calls the interfaces of the networks in a pod: net1 and so on, unless a network names its own."""
+    """multus' names of the networks' interfaces in a pod: net1 and so on, unless a network has its own."""
     return [name.partition("@")[2] or f"net{number}" for number, name in enumerate(networks, 1)]
 
 
 def mpi_interfaces(request: JobRequest, launcher: Launcher) -> t.List[str]:
-    """The interfaces for MPI's TCP traffic. By default it tries all, and ranks may wait for each other forever."""
+    """The interfaces for MPI's TCP traffic. By default MPI tries all, and ranks may wait for each other forever."""
     given = launcher.get("mpi_interfaces")
     if given is not None:
         return given
@@ -90,12 +90,12 @@ def launcher_field(request: JobRequest, launcher: Launcher) -> Object:
 
 
 def number_as_text(number: t.Optional[int]) -> t.Optional[str]:
-    """The CRD has some numbers as text, and what is sent has to be of the CRD's type."""
+    """The CRD types some numbers as strings, so they must be sent as strings."""
     return None if number is None else str(number)
 
 
 def build_job(request: JobRequest, instances: int = 1) -> Object:
-    """The IPUJob of a request. `instances` is used where the request leaves job_instances open."""
+    """The IPUJob of a request. `instances` is used if the request does not set job_instances."""
     launcher, workers = request.launcher, request.workers
     optional: Object = {
         "ipusPerJobInstance": number_as_text(request.ipus_per_job_instance),
@@ -117,7 +117,7 @@ def build_job(request: JobRequest, instances: int = 1) -> Object:
 
 
 def differing_fields(before: t.Any, after: t.Any, path: str = "spec") -> t.List[str]:
-    """Paths of the fields in which two values differ, as a person would name them."""
+    """Paths of the fields in which two values differ."""
     if isinstance(before, dict) and isinstance(after, dict):
         keys = sorted(set(before) | set(after))
         return [d for key in keys for d in differing_fields(before.get(key), after.get(key), f"{path}.{key}")]
@@ -136,17 +136,17 @@ def finalizers(job: Object) -> t.List[str]:
 
 
 def has_finalizer(job: Object) -> bool:
-    """Whether the operator has not released the job's partitions yet."""
+    """Whether the operator still holds the job's partitions."""
     return FINALIZER in finalizers(job)
 
 
 def finalizer_patch(job: Object) -> Object:
-    """Removes the operator's finalizer from a job, and no other; a conflict when they changed in between."""
+    """A patch that removes only the operator's finalizer; a conflict if the job changed in between."""
     others = [each for each in finalizers(job) if each != FINALIZER]
     return {"metadata": {"finalizers": others, "resourceVersion": query("metadata.resourceVersion", job)}}
 
 
 def partition_names(job: Object) -> t.List[str]:
-    """Names of the partitions that the operator asks V-IPU for, one an instance; a job can be scaled to none."""
+    """Names of the partitions that the operator requests from V-IPU, one per instance; a job may be scaled to none."""
     name, namespace, instances = query("[metadata.name, metadata.namespace, spec.jobInstances]", job)
     return [f"p-{name}-{namespace}-{number}" for number in range(instances or 0)]

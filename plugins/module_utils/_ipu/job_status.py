@@ -18,19 +18,19 @@ if t.TYPE_CHECKING:
     from .._kube.query import Object
 
 BACK_OFF_LIMIT = 3
-# The operator's message when there is nothing to report.
+# The operator's message if there is nothing to report.
 RECONCILED = "Successfully reconciled"
-# A namespace that refuses the pods of a job goes on to do so; a quota may have room again later.
+# A namespace that refuses the pods of a job will not change its mind, unlike a quota, which may have room again later.
 REFUSED = "violates PodSecurity"
 
 
 class JobState(t.NamedTuple):
-    """The state of a job at one moment."""
+    """The state of a job at one point in time."""
 
     phase: str  # Pending, Running, Restarting, Completed, Failed or Deleting
-    ready: bool  # every instance runs
+    ready: bool  # every instance is running
     awaited: t.List[str]  # what the job waits for
-    faults: t.List[str]  # what no waiting fixes
+    faults: t.List[str]  # what waiting does not fix
 
 
 def own_pods(job: Object, pods: t.Sequence[Object]) -> t.List[Object]:
@@ -39,7 +39,7 @@ def own_pods(job: Object, pods: t.Sequence[Object]) -> t.List[Object]:
     found = []
     for pod in pods:
         match = pattern.fullmatch(query("metadata.name", pod))
-        # Pods of a former job of the same name have another owner.
+        # Pods of an earlier job with the same name have another owner.
         owners = query("metadata.ownerReferences[?kind == 'IPUJob'].uid", pod)
         if match and (not owners or query("metadata.uid", job) in owners):
             found.append((int(match[1] or -1), pod))
@@ -55,7 +55,7 @@ def has_launcher(job: Object) -> bool:
 
 
 def may_restart(job: Object, failed: bool) -> bool:
-    """Whether the operator may start the job once more. It alone knows what ExitCode makes of an exit code."""
+    """Whether the operator may restart the job. Only the operator knows how ExitCode treats an exit code."""
     kind, limit = query("spec.restartPolicy.[type, backOffLimit]", job) or (None, None)
     restarts = query("status.restartCount", job) or 0
     if query("spec.cleanPodPolicy", job) == "All" or restarts >= (BACK_OFF_LIMIT if limit is None else limit):
@@ -64,7 +64,7 @@ def may_restart(job: Object, failed: bool) -> bool:
 
 
 def deciding_pod_failed(job: Object, pods: t.Sequence[Object]) -> bool:
-    """Whether a pod that decides about the job has failed: the launcher, or any worker of a job without one."""
+    """Whether a decisive pod has failed: the launcher, or any worker of a job without one."""
     deciding = "launcher" if has_launcher(job) else "worker"
     return any(pod_role(pod) == deciding and query("status.phase", pod) == "Failed" for pod in pods)
 
@@ -83,13 +83,13 @@ def job_phase(job: Object, pods: t.Sequence[Object]) -> str:
 
 
 def all_instances_run(job: Object) -> bool:
-    """Whether the status is of the wanted number of instances; right after a scale it is still of the former one."""
+    """Whether the status shows the wanted number of instances; right after scaling it still shows the former one."""
     wanted, desired, current = query("[spec.jobInstances, status.desiredReplicas, status.currentReplicas]", job)
     return has_launcher(job) or (desired == wanted and (current or 0) == wanted)
 
 
 def surplus_pods(job: Object, pods: t.Sequence[Object]) -> t.List[str]:
-    """Workers of instances that a smaller scale no longer wants, and that nobody has told to end."""
+    """Workers of instances that were scaled away, and whose deletion has not started."""
     instances, per, replicas = query("[spec.jobInstances, spec.workersPerJobInstance, spec.workers.replicas]", job)
     wanted = (instances or 0) * max(int(per or 1), replicas or 1)
     names = query("[?!(metadata.deletionTimestamp)].metadata.name", pods)
@@ -98,14 +98,14 @@ def surplus_pods(job: Object, pods: t.Sequence[Object]) -> t.List[str]:
 
 
 def waiting_containers(pod: Object) -> t.List[str]:
-    """Containers that wait for something, in the kubelet's words."""
+    """Waiting containers, with the kubelet's reasons."""
     name = query("metadata.name", pod)
     waiting = query("[?state.waiting.reason].[name, state.waiting.reason]", container_statuses(pod))
     return [f"pod {name}, container {container}: {reason}" for container, reason in waiting]
 
 
 def job_state(job: Object, pods: t.Sequence[Object]) -> JobState:
-    """The state of a job, from the object and its pods."""
+    """The state of a job, from the job object and its pods."""
     phase = job_phase(job, pods)
     found = [problem for pod in pods for problem in pod_problems(pod)]
     faults = [problem.text for problem in found if problem.fault]
@@ -132,7 +132,7 @@ def job_state(job: Object, pods: t.Sequence[Object]) -> JobState:
 
 
 def job_progress(job: Object, state: JobState) -> JobProgress:
-    """What a person wants to see change."""
+    """The progress to show to people."""
     return {
         "state": state.phase,
         "status": query("status.launcherStatus", job) or "",
@@ -157,7 +157,7 @@ def progress_line(progress: JobProgress) -> str:
 
 
 def container_exits(pod: Object) -> t.List[ContainerExit]:
-    """Containers of a pod that have ended."""
+    """Containers of a pod that have ended, with their exit codes."""
     ended = query("[?state.terminated].[name, state.terminated]", container_statuses(pod))
     return [
         {"container": name, "exit_code": end.get("exitCode", 0), "reason": end.get("reason") or ""}
@@ -179,7 +179,7 @@ def pod_view(pod: Object) -> PodView:
 
 
 def job_view(job: Object, pods: t.Sequence[Object]) -> JobView:
-    """What the modules return of a job."""
+    """A job as the modules return it."""
     instances, ipus = query("[spec.jobInstances, spec.ipusPerJobInstance]", job)
     return {
         "name": query("metadata.name", job),

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Waiting for an IPUJob: its progress, its logs, and when to stop."""
+"""Waits for an IPUJob: progress, logs, and the decision when to stop."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from .job_request import JobRequest
 from .job_status import JobState, container_exits, job_progress, job_state, job_view, own_pods, pod_role, progress_line
 from .operator import operator_fault
 
-# Seconds that a fault, a gone job or an end that may still become a restart has to stay before it counts.
+# Seconds for which a fault, a missing job, or an end that may still become a restart must persist before it counts.
 PATIENCE = 20
-# Seconds for which a restarted API server may refuse what it answered before: it fills its caches.
+# Seconds for which a restarted API server may refuse what it accepted before, while it fills its caches.
 GRACE = 30
 ASK_OPERATOR = 15  # seconds between two checks of the operator
 
 
 class JobError(FabricError):
-    """A FabricError with what is known of the job."""
+    """A FabricError with the known facts about the job."""
 
 
 class Sustained:
@@ -44,7 +44,7 @@ class Sustained:
 
 
 class JobWait:
-    """A wait for one job, from its start to a JobError or to the state that is wanted."""
+    """A wait for one job, from its start until it reaches the wanted state, or a JobError."""
 
     def __init__(
         self,
@@ -85,7 +85,7 @@ class JobWait:
             self.written = self.logs.close()
 
     def observe(self) -> t.Optional[JobState]:
-        """Read the job and its pods; None while they can't be read."""
+        """Read the job and its pods; None if they can't be read."""
         try:
             job = self.cluster.get(self.path)
             pods = self.cluster.items(f"/api/v1/namespaces/{self.request.namespace}/pods", resourceVersion="0")
@@ -100,7 +100,7 @@ class JobWait:
         if job is None:
             return None
         self.job, self.pods = job, own_pods(job, pods)
-        # A pod that was created again has no exits yet: those of the one before stay.
+        # A recreated pod has no exits yet: keep those of the previous one.
         exits = [(query("metadata.name", pod), container_exits(pod)) for pod in self.pods]
         self.exits.update({name: ended for name, ended in exits if ended})
         self.logs.follow(self.pods)
@@ -110,7 +110,7 @@ class JobWait:
         return self.record(state._replace(faults=[*state.faults, *(problem.text for problem in unknown)]))
 
     def record(self, state: JobState) -> JobState:
-        """Keep what has changed, with what the operator's absence explains."""
+        """Record changes of the progress, and whether the operator is unavailable."""
         if state.phase in ("Pending", "Restarting", "Running") and self.clock() - self.operator_asked >= ASK_OPERATOR:
             self.operator_asked, self.operator = self.clock(), operator_fault(self.cluster)
         if self.operator:
@@ -122,7 +122,7 @@ class JobWait:
         return state
 
     def is_done(self, goal: str) -> bool:
-        """True when the job is where it is wanted; JobError when it can't get there or the time is up."""
+        """True if the job has reached its goal; JobError if it can't get there or the time is up."""
         state = self.observe()
         if state is not None:
             stuck = self.restarting.lasts(state.phase == "Restarting", PATIENCE)
@@ -150,7 +150,7 @@ class JobWait:
         return False
 
     def warnings(self) -> t.List[str]:
-        """The newest warning about each pod that does not run yet: networks, volumes, scheduling."""
+        """The newest warning about each pending pod: networks, volumes, scheduling."""
         names = query("[?status.phase == 'Pending'].metadata.name", self.pods)
         if not names:
             return []
@@ -164,7 +164,7 @@ class JobWait:
         return [newest[name] for name in sorted(set(names) & set(newest))]
 
     def failure(self) -> JobError:
-        """A failed job: the last message, exit codes, and the last lines of the logs."""
+        """The error for a failed job: the last message, exit codes, and the last lines of the logs."""
         self.written = self.logs.close()
         ends = [
             f"{pod}, container {end['container']}: exit code {end['exit_code']} {end['reason']}".strip()
@@ -182,7 +182,7 @@ class JobWait:
         )
 
     def again(self) -> str:
-        """How a job is replaced that did not get to its end, and what it holds until then."""
+        """How to replace a job that did not succeed, and what it holds until then."""
         name, namespace = self.request.name, self.request.namespace
         return (
             f"run again{'' if self.request.recreate else ' with recreate: true'}. Until then the job keeps its"
@@ -196,7 +196,7 @@ class JobWait:
         return JobError(what, self.where, seen, next_step, code=code, facts=facts)
 
     def evidence(self) -> JobEvidence:
-        """What explains the failure besides the job's own logs. Nothing that goes wrong here hides the failure."""
+        """What explains the failure besides the job's own logs. Errors here do not hide that failure."""
         found = collect_evidence(self.cluster, self.request.namespace, self.request.name, self.job)
         if self.request.logs["path"]:
             try:
@@ -206,7 +206,7 @@ class JobWait:
         return shorten_evidence(found, self.request.logs["tail"])
 
     def result(self) -> t.Dict[str, t.Any]:
-        """What the module returns of the wait, however it ended."""
+        """The module's result of the wait, however it ended."""
         return {
             "job": job_view(self.job, self.pods) if self.job else {},
             "progress": self.progress,

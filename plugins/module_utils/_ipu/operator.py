@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The IPU operator in a cluster: its release, whether it works, its controllers, certificate and jobs."""
+"""The IPU operator in a cluster: its release, whether it works, and its controllers, certificate and jobs."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ CHART = f"metadata.labels.{quoted('helm.sh/chart')}"
 
 
 def chart_version(deployment: Object) -> str:
-    """The chart's version: the application's may have a suffix."""
+    """The chart's version, since the application's may have a suffix."""
     chart = re.search(r"-v?(\d+\.\d+\.\d+)", query(CHART, deployment) or "")
     return chart.group(1) if chart else operator_view(deployment)["version"].partition("-")[0]
 
 
 def managers(cluster: Cluster) -> t.List[Object]:
-    """The Deployments of IPU operators, in all namespaces. Before 1.1.0 their names began with that of the release."""
+    """The Deployments of IPU operators, in all namespaces. Before 1.1.0, their names began with the release name."""
     return [d for d in cluster.items("/apis/apps/v1/deployments") if query("metadata.name", d).endswith(MANAGER)]
 
 
@@ -52,7 +52,7 @@ def installed_operators(deployments: t.Sequence[Object]) -> t.List[InstalledOper
 
 
 def operator_fault(cluster: Cluster) -> str:
-    """Why the IPU operator can't act; empty when it can, or when this user may not see its pods."""
+    """Why the IPU operator can't act; empty if it can, or if this user may not see its pods."""
     try:
         pods = cluster.items("/api/v1/pods", labelSelector=MANAGER_LABELS)
     except FabricError:
@@ -66,7 +66,7 @@ def operator_fault(cluster: Cluster) -> str:
 
 
 def labelled_nodes(cluster: Cluster, pairs: t.Set[t.Tuple[str, str]]) -> t.List[LabelledNode]:
-    """The nodes that have one of the labels."""
+    """The nodes with one of the labels."""
     found: t.List[LabelledNode] = []
     for node in cluster.items("/api/v1/nodes") if pairs else []:
         own = query("metadata.labels", node) or {}
@@ -77,7 +77,7 @@ def labelled_nodes(cluster: Cluster, pairs: t.Set[t.Tuple[str, str]]) -> t.List[
 
 
 def read_ipu_operator(cluster: Cluster, namespace: str, more_labels: t.Sequence[str]) -> IpuFacts:
-    """The operator of a namespace, and the nodes with labels of its controllers or these."""
+    """The operator in a namespace, and the nodes that have labels of its controllers or `more_labels`."""
     config_maps = f"/api/v1/namespaces/{namespace}/configmaps"
     texts = query("data.*", cluster.get(f"{config_maps}/{CONTROLLERS}")) or []
     controllers: t.List[VipuController] = [controller for text in texts for controller in parse_controllers(text)]

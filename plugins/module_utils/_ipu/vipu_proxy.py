@@ -18,7 +18,7 @@ from .job_spec import API
 
 Answer = t.TypeVar("Answer")
 
-# In check mode, where the operator may still have to be installed.
+# For check mode, in which the operator may not be installed yet.
 NO_IPUS: IpuUsage = {"total": {"used": 0, "available": 0, "ipus": 0}, "namespaces": {}, "sizes": []}
 
 OTHER_PLACE = (
@@ -41,19 +41,19 @@ class ProxyAddress:
 
 
 def ipu_count(counts: Object) -> IpuCount:
-    """A count of IPUs as /stats gives it, in whole numbers."""
+    """A count of IPUs in an answer of /stats, as integers."""
     used, available = int(counts["used"]), int(counts["available"])
     return {"used": used, "available": available, "ipus": used + available}
 
 
 def read_stats(answer: Object) -> IpuUsage:
-    """The answer of /stats: a count for each namespace that has partitions, and the total beside them."""
+    """The answer of /stats: a count for each namespace with partitions, and the total."""
     counts = {name: ipu_count(value) for name, value in answer.items()}
     return {"total": counts.pop("total"), "namespaces": counts, "sizes": []}
 
 
 def read_room(size: int, answer: Object) -> PartitionRoom:
-    """The answer of /query. Its word `available` is true with no partition left too: only the number counts."""
+    """The answer of /query. Its field `available` is true even if no partition is left: only the number counts."""
     number = int(answer["numOfPartitions"])
     return {"size": size, "partitions": number, "fits": number > 0, "message": str(answer.get("message") or "")}
 
@@ -72,7 +72,7 @@ def check_sizes(sizes: t.Sequence[int]) -> None:
 
 
 class VipuProxy:
-    """The proxy, reached through the API server: it has no address outside of the cluster."""
+    """The proxy, accessed through the API server: it has no address outside the cluster."""
 
     def __init__(self, cluster: Cluster, address: ProxyAddress) -> None:
         self.cluster = cluster
@@ -80,7 +80,7 @@ class VipuProxy:
         self.path = f"/api/v1/namespaces/{address.namespace}/services/{service}/proxy"
 
     def ask(self, verb: str, path: str, read: t.Callable[[Object], Answer], body: t.Any = None) -> Answer:
-        """The answer as `read` understands it. FabricError when there is none, or one of another form."""
+        """The answer, parsed by `read`. FabricError if there is none, or it has another format."""
         code: Code = "failed"
         transient, step = False, OTHER_PLACE
         try:

@@ -1,9 +1,9 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The IPU operator's webhook: when its certificate expires, and how IPUJobs are updated while it does not answer.
+"""The IPU operator's webhook: when its certificate expires, and how to update IPUJobs while it does not answer.
 
-Webhooks are never removed: for a moment their failures are ignored, so a webhook that answers again is asked again.
-What was changed is noted in an annotation, from which a later run restores it when this one is killed.
+Webhooks are never removed: their failures are ignored for a moment, so one that answers again is called again. The
+changes are recorded in an annotation, from which a later run restores them if this one is killed.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ KINDS = {
     "mutatingwebhookconfigurations": "MutatingWebhookConfiguration",
     "validatingwebhookconfigurations": "ValidatingWebhookConfiguration",
 }
-# On a configuration: the failure policies to restore, as JSON by the name of the webhook.
+# Annotation of a configuration: the failure policies to restore, as JSON by webhook name.
 ANNOTATION = "ipu.fabric/failure-policies"
 SAVED = f"metadata.annotations.{quoted(ANNOTATION)}"
-# The names of webhooks that fail requests about IPUJobs while they do not answer. Fail is the API's default.
+# Names of webhooks that make requests about IPUJobs fail if they do not answer. Fail is the API's default.
 STRICT = (
     "webhooks[?(failurePolicy || 'Fail') == 'Fail' && rules[?contains(apiGroups || `[]`, 'graphcore.ai')"
     " && (contains(resources || `[]`, 'ipujobs') || contains(resources || `[]`, '*'))]].name"
 )
 
-Policies = t.Dict[str, t.Dict[str, str]]  # by configuration, then by the name of the webhook
+Policies = t.Dict[str, t.Dict[str, str]]  # by configuration, then by webhook name
 
 
 def read_certificate(cluster: Cluster, namespace: str) -> Certificate:
@@ -54,15 +54,15 @@ def is_unanswered(message: str) -> bool:
 def set_failure_policies(
     cluster: Cluster, path: str, policies: t.Mapping[str, str], saved: t.Optional[t.Mapping[str, str]]
 ) -> None:
-    """Change failure policies, by the name of the webhook, and note what to restore; None removes the note."""
+    """Set failure policies by webhook name, and record what to restore; with None, remove the record."""
     note = None if saved is None else json.dumps(saved, sort_keys=True)
     webhooks = [{"name": name, "failurePolicy": policy} for name, policy in policies.items()]
     body: Object = {"metadata": {"annotations": {ANNOTATION: note}}, **({"webhooks": webhooks} if webhooks else {})}
     try:
-        # By name: what else is in a webhook, such as a new certificate, stays.
+        # Merged by name: everything else in a webhook, such as a new certificate, stays.
         cluster.request("patch", path, body=body, content_type=STRATEGIC)
     except ApiError as error:
-        if error.status != 404:  # uninstalled meanwhile
+        if error.status != 404:  # uninstalled in the meantime
             raise refusal(error, "change the failure policies of the IPU operator's webhooks in", path) from error
 
 
@@ -76,7 +76,7 @@ def read_configurations(cluster: Cluster) -> t.List[t.Tuple[str, Object]]:
 
 
 def ignore_failures(cluster: Cluster) -> None:
-    """Let updates of IPUJobs pass where a webhook does not answer."""
+    """Let updates of IPUJobs pass if a webhook does not answer."""
     for path, configuration in read_configurations(cluster):
         names = query(STRICT, configuration)
         if names:
@@ -86,23 +86,23 @@ def ignore_failures(cluster: Cluster) -> None:
 
 
 def saved_policies(configuration: Object) -> t.Dict[str, str]:
-    """The failure policies that a configuration had before a run changed them."""
+    """The failure policies of a configuration before a run changed them."""
     present = query("webhooks[].name", configuration) or []
     saved = json.loads(query(SAVED, configuration) or "{}")
     return {name: policy for name, policy in saved.items() if name in present}
 
 
 def restore_failures(cluster: Cluster) -> None:
-    """Restore the failure policies that this run, or one that was killed, has changed."""
+    """Restore the failure policies that this run, or a killed one, changed."""
     for path, configuration in read_configurations(cluster):
         if query(SAVED, configuration):
             set_failure_policies(cluster, path, saved_policies(configuration), None)
 
 
 def left_by_kill(cluster: Cluster) -> t.Tuple[Policies, Policies]:
-    """The failure policies that a killed run has changed, as they are and as they were.
+    """The failure policies that a killed run changed: the current ones, and those to restore.
 
-    A user who may not read webhooks has not changed any either.
+    A user who may not read webhooks can't have changed any either.
     """
     before: Policies = {}
     after: Policies = {}
@@ -117,7 +117,7 @@ def left_by_kill(cluster: Cluster) -> t.Tuple[Policies, Policies]:
 
 
 def restore_after_kill(cluster: Cluster, dry_run: bool = False) -> t.Tuple[Policies, Policies]:
-    """Restore what a killed run has left. Returns it as it was before this, and as it is now."""
+    """Restore what a killed run left. Returns the policies before and after this."""
     before, after = left_by_kill(cluster)
     if before and not dry_run:
         restore_failures(cluster)
@@ -126,7 +126,7 @@ def restore_after_kill(cluster: Cluster, dry_run: bool = False) -> t.Tuple[Polic
 
 @contextlib.contextmanager
 def failures_ignored(cluster: Cluster) -> t.Iterator[None]:
-    """Ignore for as long as this takes that the operator's webhooks do not answer."""
+    """Ignore failures of the operator's webhooks within the block."""
     with termination_as_error():
         try:
             ignore_failures(cluster)

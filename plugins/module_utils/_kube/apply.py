@@ -1,8 +1,8 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Objects of any kind, applied or deleted in one call.
+"""Applies or deletes objects of any kind in one call.
 
-Ours, not kubernetes.core.k8s: unknown fields are errors, and check mode works without a cluster.
+Why not kubernetes.core.k8s: here unknown fields are errors, and check mode works without a cluster.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from .readiness import condition_true
 
 
 def check_objects(objects: t.Sequence[Object]) -> None:
-    """Refuse what is not an object before anything is changed."""
+    """Refuse anything that is not an object, before anything is changed."""
     for number, obj in enumerate(objects, 1):
         missing = [key for key in ("apiVersion", "kind") if not obj.get(key)]
         if not query("metadata.name", obj):
@@ -39,9 +39,9 @@ def check_objects(objects: t.Sequence[Object]) -> None:
 def apply_object(
     cluster: Cluster, obj: Object, dry_run: bool, validation: str, exact: bool = False
 ) -> t.Tuple[t.Any, t.Any]:
-    """The object before and after; as wanted, where the server can't try it in a dry run yet.
+    """The object before and after; the wanted object as after, if the server can't dry-run it yet.
 
-    exact: fields of its spec that others have added are removed.
+    exact: fields that others have added to its spec are removed.
     """
     before = cluster.read(obj)
     untried = dry_run and before is None and not can_dry_run(cluster, obj)
@@ -55,7 +55,7 @@ def apply_object(
 
 
 def added_fields(obj: Object, found: Object) -> t.List[str]:
-    """Fields of the spec that are not in `obj`, and that somebody has written; defaults of the server nobody has."""
+    """Fields of the spec that are missing in `obj` and have a manager; the server's defaults have none."""
     written = query('metadata.managedFields[?!subresource].fieldsV1."f:spec"', found) or []
     names = {key[2:] for fields in written for key in fields if key.startswith("f:")}
     return sorted((names & set(found.get("spec") or {})) - set(obj["spec"]))
@@ -69,7 +69,7 @@ def remove_fields(cluster: Cluster, obj: Object, names: t.Sequence[str]) -> Obje
 
 
 def can_dry_run(cluster: Cluster, obj: Object) -> bool:
-    """Whether the server can try a new object: it knows the kind, and the namespace exists."""
+    """Whether the server can dry-run a new object: it knows the kind, and the namespace exists."""
     if cluster.path_of(obj) is None:
         return False
     namespace = query("metadata.namespace", obj)
@@ -77,7 +77,7 @@ def can_dry_run(cluster: Cluster, obj: Object) -> bool:
 
 
 def delete_objects(cluster: Cluster, module: AnsibleModule) -> t.Tuple[t.Dict[str, t.Any], t.List[str]]:
-    """What was deleted, by its name, and what was kept, each with the reason."""
+    """The deleted objects by name, and the kept ones, each with the reason."""
     before: t.Dict[str, t.Any] = {}
     kept = []
     for obj in reversed(module.params["objects"]):
@@ -86,7 +86,7 @@ def delete_objects(cluster: Cluster, module: AnsibleModule) -> t.Tuple[t.Dict[st
             continue
         reason = why_kept(cluster, {**found, "kind": obj["kind"]}) if module.params["only_ours"] else ""
         if reason and module.check_mode and query("metadata.ownerReferences", found):
-            continue  # it goes with its owner, which is still there only because nothing is changed
+            continue  # it will go with its owner, which still exists only because this is check mode
         if reason:
             kept.append(f"{describe(obj)}: {reason}")
             continue
@@ -97,13 +97,13 @@ def delete_objects(cluster: Cluster, module: AnsibleModule) -> t.Tuple[t.Dict[st
 
 
 def others_of(cluster: Cluster, objects: t.Sequence[Object]) -> t.List[str]:
-    """Those that exist already, and that this collection has not applied."""
+    """Existing objects that this collection has not applied."""
     found = [(obj, cluster.read(obj)) for obj in objects]
     return [describe(obj) for obj, current in found if current is not None and not is_ours(current)]
 
 
 def refuse_others(names: t.Sequence[str]) -> None:
-    """What somebody else has made is not changed, nor anything beside it."""
+    """Refuse to change objects of others, or anything together with them."""
     if names:
         raise FabricError(
             "Objects of these names exist already, and this collection did not apply them.",
@@ -115,14 +115,14 @@ def refuse_others(names: t.Sequence[str]) -> None:
 
 
 def established(cluster: Cluster, obj: Object) -> bool:
-    """True when a CustomResourceDefinition serves its kind. Everything else is there as soon as it is applied."""
+    """Whether a CustomResourceDefinition serves its kind. Everything else is usable as soon as it is applied."""
     if obj["kind"] != "CustomResourceDefinition":
         return True
     return condition_true(cluster.read(obj), "Established")
 
 
 def wait_for_kinds(cluster: Cluster, objects: t.Sequence[Object], absent: bool, timeout: float) -> None:
-    """Wait until new kinds are served, or until what was deleted is gone."""
+    """Wait until new kinds are served, or until deleted objects are gone."""
 
     def pending() -> t.List[str]:
         if absent:

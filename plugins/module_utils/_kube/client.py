@@ -1,8 +1,8 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The Kubernetes API in a few verbs: strict about fields, server-side apply, and errors that a person can act on.
+"""A few verbs for the Kubernetes API: strict about fields, with server-side apply and actionable errors.
 
-Ours, not kubernetes.core's: it drops unknown fields silently, and has no check mode without a cluster.
+Why not kubernetes.core's client: it silently drops unknown fields, and has no check mode without a cluster.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from .._common.text import EXPIRED, fingerprint
 from .._model.failure import Code
 from .query import Object
 
-# Where a library is missing, connect() says so before any request is made.
+# If a library is missing, connect() reports it before any request is made.
 ApiError: t.Any = OSError
 TransportError: t.Any = OSError
 try:
@@ -41,26 +41,26 @@ try:
 except ImportError:
     HAS_KUBERNETES = False
 
-NAMES = "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io"  # of a list: metadata, without what is in it
-STRATEGIC = "application/strategic-merge-patch+json"  # lists are merged by the keys of their entries: the others stay
+NAMES = "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io"  # of a list: only the metadata of its items
+STRATEGIC = "application/strategic-merge-patch+json"  # lists are merged by the keys of their entries: others stay
 REQUEST_TIMEOUT = 60
 PROBE_TIMEOUT = 10
-# Seconds for which a server that restarts, or is too busy, is asked again.
+# Seconds for which requests to a restarting or busy server are repeated.
 SERVER = "Check address and port of `server` in the kubeconfig. If they are right:"
 LOOK = "Check the API server on its host with crictl ps, and the load of that host."
-# An address of a family that only the hosts have, or of a network of theirs.
+# An address of a family, or of a network, that only the hosts have.
 NO_WAY = re.compile("No route to host|Network is unreachable")
 NO_ROUTE = (
     "The machine that asks has no route to this address. Give it one, or set fabric_api_host to a control plane that it"
     " reaches by SSH, which then asks."
 )
 PATIENCE = 60
-# A server that starts has not read its roles yet: it misses one that every cluster has.
+# A starting server has not loaded its roles yet: it lacks one that every cluster has.
 WITHOUT_ROLES = '"system:basic-user" not found'
 RENEW = "If certificates of the cluster have expired, run the playbook ipu.fabric.renew_certificates."
 BUSY = (429, 502, 503, 504)
-# What a webhook says, or a Service behind the API server that has no pod: the server itself works. An eviction that a
-# budget forbids has the status of a busy server too.
+# Messages of a webhook, or about a Service without pods behind the API server: the server itself works. An eviction
+# that a disruption budget forbids has the same status as a busy server.
 FINAL = (
     "webhook",
     "no endpoints available for service",
@@ -68,28 +68,28 @@ FINAL = (
     "error trying to reach service",
     "disruption budget",
 )
-# What the server keeps for itself; two objects that differ only here are the same to us.
+# Metadata that the server maintains; objects that differ only here count as equal.
 SERVER_METADATA = ("managedFields", "resourceVersion", "generation", "uid", "creationTimestamp", "selfLink")
 
-KEYS: t.Dict[str, t.IO[str]] = {}  # of kubeconfigs: a client opens them for each connection
+KEYS: t.Dict[str, t.IO[str]] = {}  # of kubeconfigs; a client opens them for each connection
 
 Answer = t.TypeVar("Answer")
 
 
 def arguments(**own: t.Any) -> t.Dict[str, t.Any]:
-    """A module's argument spec: its own options and kubernetes.core's way to log in."""
+    """A module's argument spec: its own options and the login options of kubernetes.core."""
     return {**AUTH_ARG_SPEC, **own}
 
 
 def describe(obj: Object) -> str:
-    """Kind and name, as a person would write it."""
+    """Kind and name, as people write them."""
     metadata = obj.get("metadata") or {}
     place = "{namespace}/{name}" if metadata.get("namespace") else "{name}"
     return f"{obj.get('kind')} {place.format(**metadata)}"
 
 
 def comparable(obj: t.Optional[Object]) -> t.Optional[Object]:
-    """An object without what the server adds by itself; the values of a Secret become fingerprints."""
+    """An object without what the server adds; the values of a Secret are replaced by fingerprints."""
     if obj is None:
         return None
     metadata = {k: v for k, v in obj.get("metadata", {}).items() if k not in SERVER_METADATA}
@@ -102,7 +102,7 @@ def comparable(obj: t.Optional[Object]) -> t.Optional[Object]:
 
 
 class Resource(t.NamedTuple):
-    """Where the objects of a kind live."""
+    """The API path of a kind's objects."""
 
     prefix: str
     plural: str
@@ -114,7 +114,7 @@ class Resource(t.NamedTuple):
 
 
 class Cluster:
-    """A cluster that answers."""
+    """A cluster whose API answers."""
 
     present = True
 
@@ -131,9 +131,9 @@ class Cluster:
         accept: str = "application/json",
         **query: t.Any,
     ) -> Object:
-        """One request, repeated while the server restarts or is too busy. ApiError on a refusal.
+        """Send a request, repeated while the server restarts or is too busy. ApiError on a refusal.
 
-        A server that starts forbids what it has read no roles for yet: what it forbids is asked again when it is ready.
+        A starting server forbids requests whose roles it has not loaded yet: these are repeated when it is ready.
         """
 
         def send() -> Object:
@@ -158,7 +158,7 @@ class Cluster:
         return persist(send, path)
 
     def wait_until_ready(self) -> None:
-        """Wait until the server says that it is ready, but not for one that does not tell this user."""
+        """Wait until the server reports that it is ready; do not wait if it refuses to tell this user."""
 
         def ask() -> None:
             self.client.request("get", "/readyz", serialize=False, _request_timeout=PROBE_TIMEOUT)
@@ -167,7 +167,7 @@ class Cluster:
             persist(ask, "/readyz", passes=lambda _error: True)
 
     def get(self, path: str, **query: t.Any) -> t.Optional[Object]:
-        """The object, or None when it, its namespace or its kind does not exist."""
+        """The object, or None if it, its namespace or its kind does not exist."""
         try:
             return self.request("get", path, **query)
         except ApiError as error:
@@ -179,11 +179,11 @@ class Cluster:
         return (self.get(path, **query) or {}).get("items") or []
 
     def paths(self, folder: str) -> t.Set[str]:
-        """The paths of all objects of a kind, in a namespace or in the cluster; they begin with `folder`."""
+        """The paths of all objects of a kind, in a namespace or in the cluster; they start with `folder`."""
         return {f"{folder}/{obj['metadata']['name']}" for obj in self.items(folder, accept=NAMES)}
 
     def resource(self, api_version: str, kind: str) -> t.Optional[Resource]:
-        """Where objects of this kind live; None while the cluster does not know the kind."""
+        """The API path of a kind's objects; None if the cluster does not know the kind."""
         key = (api_version, kind)
         if key not in self._resources:
             prefix = ("/apis/" if "/" in api_version else "/api/") + api_version
@@ -194,7 +194,7 @@ class Cluster:
         return self._resources.get(key)
 
     def path_of(self, obj: Object) -> t.Optional[str]:
-        """The path of an object; None while the cluster does not know its kind."""
+        """The path of an object; None if the cluster does not know its kind."""
         resource = self.resource(obj["apiVersion"], obj["kind"])
         metadata = obj["metadata"]
         return resource.path(metadata["name"], metadata.get("namespace") or "default") if resource else None
@@ -204,7 +204,7 @@ class Cluster:
         return self.get(path) if path else None
 
     def apply(self, obj: Object, dry_run: bool = False, validation: str = "Strict") -> Object:
-        """Server-side apply: the fields of `obj` become ours; an unknown field is an error."""
+        """Server-side apply: this collection manages the fields of `obj`; an unknown field is an error."""
         path = self.path_of(obj)
         if path is None:
             raise unknown_kind(obj)
@@ -223,7 +223,7 @@ class Cluster:
             raise refusal(error, "apply", describe(obj)) from error
 
     def patch(self, path: str, body: Object) -> Object:
-        """A merge patch: null removes. ApiError on a conflict, for the caller to try again."""
+        """A merge patch: null removes a field. ApiError on a conflict, for the caller to retry."""
         return self.request(
             "patch",
             path,
@@ -234,9 +234,9 @@ class Cluster:
         )
 
     def delete(self, path: str, seen: t.Optional[Object] = None) -> bool:
-        """Delete with everything that it owns; False when it was gone already.
+        """Delete an object and everything that it owns; False if it was gone already.
 
-        Given `seen`, a conflict unless the object is still what was read.
+        With `seen`, fail with a conflict unless the object is still the one that was read.
         """
         body: Object = {"propagationPolicy": "Background"}
         if seen is not None:
@@ -251,20 +251,20 @@ class Cluster:
 
 
 def is_transient(error: t.Any) -> bool:
-    """Whether the same request may well succeed a little later. What a webhook refuses stays refused."""
+    """Whether the same request may succeed a little later. A webhook's refusal is final."""
     if isinstance(error, TransportError):
         return True
     message = message_of(error)
     if any(words in message for words in FINAL):
         return False
-    # 500 is also how the server calls a field that a custom resource does not have.
+    # The server also returns 500 for a field that a custom resource does not have.
     if error.status == 500:
         return "etcdserver" in message
     return error.status in BUSY or (error.status == 403 and WITHOUT_ROLES in message)
 
 
 def is_starting(error: t.Any) -> bool:
-    """Transient, or what a server says that has not read its roles yet: it forbids what everybody may read."""
+    """Transient, or from a server that has not loaded its roles yet: it forbids what everybody may read."""
     return is_transient(error) or error.status == 403
 
 
@@ -275,11 +275,11 @@ def persist(
     passes: t.Callable[[t.Any], bool] = is_transient,
     first: bool = False,
 ) -> Answer:
-    """The answer to a request; a server that does not answer for PATIENCE seconds is an error.
+    """The answer to a request; an error if the server does not answer for PATIENCE seconds.
 
-    first: nothing was asked before, so the address may be wrong as well.
+    first: no request was made before, so the address may be wrong too.
 
-    One whose certificate has expired does not get another by itself: nobody waits for that.
+    An expired server certificate is not renewed by itself, so that is an error at once.
     """
     start = time.monotonic()
     while True:
@@ -303,7 +303,7 @@ def persist(
 
 
 class NoCluster(Cluster):
-    """Stands for a cluster that is not there yet, in check mode: everything is missing, and nothing is changed."""
+    """Stands in for a cluster that does not exist yet, in check mode: everything is missing, and nothing is changed."""
 
     present = False
 
@@ -316,7 +316,7 @@ class NoCluster(Cluster):
 
 @contextlib.contextmanager
 def keys_without_names() -> t.Iterator[None]:
-    """The client library writes the keys of a kubeconfig to files: to some that nobody finds after a kill."""
+    """Keep the keys of a kubeconfig in nameless files: the client library's own files would stay after a kill."""
 
     def kept(content: t.Union[str, bytes], *_unused: t.Any, **_options: t.Any) -> str:
         text = content if isinstance(content, str) else content.decode()
@@ -338,7 +338,7 @@ def forget_keys() -> None:
 
 
 def connect(module: AnsibleModule) -> Cluster:
-    """The cluster that the options lead to; in check mode a cluster that is not there yet is an empty one."""
+    """The cluster that the options lead to; in check mode, one that does not exist yet counts as empty."""
     if not HAS_KUBERNETES:
         fail_without(module, "kubernetes")
     auth = {name: module.params[name] for name in AUTH_ARG_SPEC if module.params.get(name) is not None}
@@ -349,12 +349,12 @@ def connect(module: AnsibleModule) -> Cluster:
     def log_in() -> Cluster:
         with keys_without_names():
             client = get_api_client(**auth).client
-        # What the client knows of the server may come from a cache: only an answer shows that it is there.
+        # The client may know the server only from a cache: an answer shows that it is there.
         client.request("get", "/version", serialize=False, _request_timeout=PROBE_TIMEOUT)
         return Cluster(client)
 
     try:
-        # In check mode a cluster may be missing: nothing to wait for.
+        # In check mode a cluster may be missing, so don't wait for it.
         return log_in() if module.check_mode else persist(log_in, where, passes=is_starting, first=True)
     except (CoreException, ApiError, TransportError, OSError) as error:
         if module.check_mode:
@@ -389,7 +389,7 @@ def first_line(error: BaseException) -> str:
 
 
 def message_of(error: t.Any) -> str:
-    """What the API server said, without the HTTP around it."""
+    """The API server's message, without the HTTP around it."""
     try:
         return json.loads(error.body)["message"]
     except (TypeError, ValueError, KeyError, AttributeError):
@@ -397,7 +397,7 @@ def message_of(error: t.Any) -> str:
 
 
 def immutable_fields(error: t.Any) -> t.List[str]:
-    """The fields that an object keeps as they are, such as the pods of a Job, of which a change was refused."""
+    """The immutable fields, such as the pods of a Job, whose change was refused."""
     try:
         causes = json.loads(error.body)["details"]["causes"]
         return [each["field"] for each in causes if each["message"].endswith("field is immutable")]
@@ -406,7 +406,7 @@ def immutable_fields(error: t.Any) -> t.List[str]:
 
 
 def refusal_code(error: t.Any) -> Code:
-    """The kind of a refusal, by its HTTP status."""
+    """The error code of a refusal, from its HTTP status."""
     kinds: t.Dict[int, Code] = {401: "api-denied", 403: "api-denied", 404: "not-found", 409: "conflict"}
     return kinds.get(error.status, "api-refused")
 
@@ -424,7 +424,7 @@ def refusal(error: t.Any, verb: str, where: str) -> FabricError:
     what, code = f"The API server refused to {verb} an object.", refusal_code(error)
     transient = code == "conflict" or is_transient(error)
     seen, fixed = message_of(error), immutable_fields(error)
-    if fixed:  # its message quotes the whole field
+    if fixed:  # the API's message quotes the whole field
         seen = f"{', '.join(fixed)} can't be changed"
         step = (
             "Remove the object first (kubectl delete, or with the role native_workload -e native_workload_state=absent)"
@@ -446,7 +446,7 @@ def unknown_kind(obj: Object) -> FabricError:
 def wait_until(
     pending: t.Callable[[], t.Sequence[str]], timeout: float, what: str, next_step: str, sleep: float = 1.0
 ) -> float:
-    """Ask until nothing is pending. Returns the seconds that it took; the error says what was still missing."""
+    """Poll until nothing is pending. Returns the seconds that this took; the error lists what was still pending."""
     start = time.monotonic()
     while True:
         missing = pending()

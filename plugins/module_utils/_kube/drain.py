@@ -1,9 +1,9 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Take the pods off a node within a time, and put it back into service unless somebody else has taken it out.
+"""Drain a node within a time limit, and uncordon it unless somebody else has cordoned it.
 
-Ours, not kubernetes.core's k8s_drain: it gives up at the first disruption budget without naming it, and forgets who
-cordoned the node.
+Why not kubernetes.core's k8s_drain: it gives up at the first disruption budget without naming it, and does not remember
+who cordoned the node.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from .client import ApiError, Cluster, connect, message_of, refusal
 from .query import Object
 
 NODES = "/api/v1/nodes"
-# A label on nodes that this collection has cordoned; its value says what for. It outlives a run that was killed.
+# A label on nodes that this collection has cordoned; its value is the purpose. It outlives a run that was killed.
 MARK = "ipu.fabric/cordoned"
 PAUSE = 2.0  # seconds between two attempts
 
@@ -29,7 +29,7 @@ def pod_name(pod: Object) -> str:
 
 
 def has_to_go(pod: Object) -> bool:
-    """Whether a drain takes the pod: not one that has ended, nor those that belong to the node itself."""
+    """Whether a drain evicts the pod: not one that has ended, nor one that belongs to the node itself."""
     owners = [owner["kind"] for owner in pod["metadata"].get("ownerReferences") or []]
     mirrored = "kubernetes.io/config.mirror" in (pod["metadata"].get("annotations") or {})
     ended = (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed")
@@ -37,7 +37,7 @@ def has_to_go(pod: Object) -> bool:
 
 
 def what_is_lost(pod: Object) -> str:
-    """What an eviction would lose for good; empty where nothing is."""
+    """What an eviction would irrevocably lose; empty if nothing."""
     if pod["metadata"].get("deletionTimestamp"):
         return ""
     if not pod["metadata"].get("ownerReferences"):
@@ -48,7 +48,7 @@ def what_is_lost(pod: Object) -> str:
 
 
 def why_refused(error: t.Any) -> str:
-    """What the API server says of an eviction that it refuses; of a disruption budget also which one it is."""
+    """Why the API server refuses an eviction; if because of a disruption budget, also the name of that."""
     try:
         causes = json.loads(error.body)["details"]["causes"]
         said = " ".join(cause["message"] for cause in causes if cause.get("message"))
@@ -64,19 +64,19 @@ class Drain:
         self.cluster, self.name, self.wait, self.simulated = cluster, name, wait, simulated
 
     def pods(self) -> t.List[Object]:
-        """Pods that are still to go. Of a dead node nothing confirms their end."""
+        """Pods that still have to go. On a dead node, nothing confirms that a pod has ended."""
         found = self.cluster.items("/api/v1/pods", fieldSelector=f"spec.nodeName={self.name}")
         return [pod for pod in found if has_to_go(pod) and (self.wait or not pod["metadata"].get("deletionTimestamp"))]
 
     def evict(self, pod: Object) -> str:
-        """Why a pod may not go now; empty when it goes."""
+        """Evict a pod; returns why it may not go now, or nothing."""
         metadata = pod["metadata"]
         path = "/api/v1/namespaces/{namespace}/pods/{name}/eviction".format(**metadata)
         body: Object = {
             "apiVersion": "policy/v1",
             "kind": "Eviction",
             "metadata": {"namespace": metadata["namespace"], "name": metadata["name"]},
-            # Of the same name there may be another pod by now.
+            # By now, another pod may have the same name.
             "deleteOptions": {"preconditions": {"uid": metadata.get("uid")}},
         }
         try:
@@ -90,14 +90,14 @@ class Drain:
         return ""
 
     def attempt(self, pods: t.Sequence[Object]) -> t.Dict[str, str]:
-        """Evict those that are not on their way yet. What holds each that is left, by its name."""
+        """Evict pods that are not ending yet; returns what holds up each remaining pod, by name."""
         return {
             pod_name(pod): "it is ending" if pod["metadata"].get("deletionTimestamp") else self.evict(pod)
             for pod in pods
         }
 
     def run(self, timeout: float) -> None:
-        """Evict pods until none is left. The error names each that is, and what holds it."""
+        """Evict pods until none is left. The error names each remaining pod, and what holds it up."""
         start = time.monotonic()
         while True:
             pods = self.pods()
@@ -129,7 +129,7 @@ def is_cordoned(node: Object) -> bool:
 
 
 def patch(cluster: Cluster, name: str, mark: t.Optional[str]) -> None:
-    """Take a node out of service and write down what for, or put it back. One request: nothing is half done."""
+    """Cordon a node and record the purpose, or uncordon it. One request, so nothing is half done."""
     try:
         body = {"metadata": {"labels": {MARK: mark}}, "spec": {"unschedulable": True if mark else None}}
         cluster.patch(f"{NODES}/{name}", body)
@@ -138,7 +138,7 @@ def patch(cluster: Cluster, name: str, mark: t.Optional[str]) -> None:
 
 
 def view(node: Object, pods: t.Sequence[str]) -> Object:
-    """What the diff shows of a node."""
+    """A node as shown in the diff."""
     return {"cordoned": is_cordoned(node), "for": mark_of(node), "pods": list(pods)}
 
 
@@ -185,7 +185,7 @@ def drain_node(module: AnsibleModule) -> t.Dict[str, t.Any]:
 
 
 def uncordon_nodes(module: AnsibleModule) -> t.Dict[str, t.Any]:
-    """Put back into service what was cordoned for this owner: one node, or all."""
+    """Uncordon what was cordoned for this owner: one node, or all."""
     params, cluster = module.params, connect(module)
     name, owner = params["name"], params["owner"]
     found = [read_node(cluster, name)] if name else cluster.items(NODES, labelSelector=f"{MARK}={owner}")

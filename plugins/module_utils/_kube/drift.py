@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a module of the API would change, object by object, by what it returns in check mode."""
+"""What an API module would change, object by object, from its result in check mode."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ def _named(prefix: str) -> t.Callable[[Options, Options], Options]:
 
 
 def _networks(side: Options, options: Options) -> Options:
-    """A network by its name alone; what has been edited is named with its kind."""
+    """A network is keyed by its name alone, an edited object by kind and name."""
     if options.get("state") == "pruned":
         return side
     return {key if " " in key else f"MacvlanNetwork {key}": value for key, value in side.items()}
 
 
 def _release(side: Options, options: Options) -> Options:
-    """A release with what else makes helm run, and its namespace."""
+    """A release with the other reasons to run helm, and its namespace."""
     more = {key: value for key, value in side.items() if key not in ("release", "namespace")}
     release = {**side["release"], **more} if side.get("release") else None
     place, name = options["namespace"], options["name"]
     return {f"Helm release {place}/{name}": release, f"Namespace {place}": side.get("namespace")}
 
 
-# One side of a module's diff, by object. Other modules only read, or work on hosts.
+# How to split one side of a module's diff into objects. Other modules only read, or work on hosts.
 BY_OBJECT: t.Dict[str, t.Callable[[Options, Options], Options]] = {
     "helm_release": _release,
     "ipujob": lambda side, options: side if options.get("state") == "restored" else {},
@@ -45,7 +45,7 @@ BY_OBJECT: t.Dict[str, t.Callable[[Options, Options], Options]] = {
 
 
 def drift_of(module: str, options: Options, result: Options) -> t.List[Drift]:
-    """The objects that would change, those that would be taken over from others, and those that are left."""
+    """The objects that would change, be taken over from others, or be left."""
     if module not in BY_OBJECT or result.get("failed"):
         return []
     diff = result.get("diff") or {}

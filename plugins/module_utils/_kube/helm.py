@@ -1,8 +1,8 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Helm releases: what is there is read from the API, and the helm program runs only when something differs.
+"""Helm releases: their state is read from the API, and the helm program runs only if something differs.
 
-Ours, not kubernetes.core.helm: check mode without a chart, CRDs that are upgraded, and restarts after a killed run.
+Why not kubernetes.core.helm: here check mode needs no chart, CRDs are upgraded, and a killed run can be repeated.
 """
 
 from __future__ import annotations
@@ -42,19 +42,19 @@ from .pod_problems import CRASHES, CRASHING, container_statuses, pod_problems
 from .query import Object, query, quoted
 from .readiness import network_problems
 
-with contextlib.suppress(ImportError):  # the API client needs it as well: connect() has failed by then
+with contextlib.suppress(ImportError):  # the API client needs it too, so connect() has failed by then
     import yaml
 
 
-# Groups of other projects, whose definitions charts bring along. Their own operators may need another schema.
+# API groups of other projects whose CRDs charts include. The projects' own operators may need other schemas.
 BORROWED = ("k8s.cni.cncf.io", "sriovnetwork.openshift.io")
-HOOK_PATIENCE = 20  # seconds that a hook's pod has to be hopeless
+HOOK_PATIENCE = 20  # seconds for which a hook's pod must be hopeless
 MARGIN = 60  # seconds that helm may take beyond its own timeout
-POLL = 5  # seconds between two looks at what another helm does
+POLL = 5  # seconds between two checks of another running helm
 
 
 def enabled(dependency: Object, values: Object) -> bool:
-    """Whether a subchart is used: the first of its conditions that the values answer decides."""
+    """Whether a subchart is enabled: the first of its conditions with a boolean in the values decides."""
     for path in (dependency.get("condition") or "").split(","):
         keys = [quoted(key) for key in path.strip().split(".") if key]
         answer = query(".".join(keys), values) if keys else None
@@ -64,7 +64,7 @@ def enabled(dependency: Object, values: Object) -> bool:
 
 
 def chart_crds(files: t.Mapping[str, str], values: Object) -> t.List[Object]:
-    """The CRDs of a chart and of its subcharts in use. `files` are the chart's files by their path inside it."""
+    """The CRDs of a chart and its enabled subcharts. `files` are the chart's files by path in the chart."""
     everything = merge_values(yaml.safe_load(files.get("values.yaml", "")) or {}, values)
     chart = yaml.safe_load(files["Chart.yaml"])
     unused = {d["name"] for d in chart.get("dependencies") or [] if not enabled(d, everything)}
@@ -100,7 +100,7 @@ def read_text(path: str) -> str:
 
 
 def file_data(path: t.Optional[str]) -> str:
-    """A file as a kubeconfig has it in itself; empty without one."""
+    """A file as a kubeconfig embeds it; empty without a file."""
     if not path:
         return ""
     with open(path, "rb") as file:
@@ -108,7 +108,7 @@ def file_data(path: t.Optional[str]) -> str:
 
 
 def kubeconfig_of(configuration: t.Any) -> Object:
-    """A kubeconfig that logs in as the API client did, whose own files helm may not have."""
+    """A kubeconfig that logs in like the API client, since helm may not have the client's files."""
     token = (configuration.api_key or {}).get("authorization", "")
     user = {
         "client-certificate-data": file_data(configuration.cert_file),
@@ -132,7 +132,7 @@ def kubeconfig_of(configuration: t.Any) -> Object:
 
 
 def check_chart(path: str, expected: str, source: str) -> None:
-    """Refuse a chart that is not the expected one. `expected` is a SHA-256; empty takes any."""
+    """Refuse a chart that is not the expected one. `expected` is a SHA-256; empty accepts any."""
     wanted = require_digest(expected, "chart_sha256")
     if not wanted:
         return
@@ -158,24 +158,24 @@ def check_chart(path: str, expected: str, source: str) -> None:
 
 
 def chart_source(chart: str, repo: str) -> t.List[str]:
-    """The arguments by which helm finds a chart. A registry is no repository to it: the whole reference is the name."""
+    """helm's arguments for a chart. It does not accept a registry as repository: the whole reference is the name."""
     if repo.startswith("oci://"):
         return [f"{repo.rstrip('/')}/{chart}"]
     return [chart, "--repo", repo] if repo else [chart]
 
 
 def is_local(repo: str) -> bool:
-    """Whether charts come from a directory, such as that of a bundle, and not from a repository."""
+    """Whether charts come from a directory, such as that of a bundle, instead of a repository."""
     return repo.startswith("/")
 
 
 def packed_chart(directory: str, chart: str, version: str) -> str:
-    """Where a directory has a chart."""
+    """The path of a chart in a directory."""
     return os.path.join(directory, f"{chart.rpartition('/')[2]}-{version}.tgz")
 
 
 class FailedHooks:
-    """Whether helm waits for a hook whose pod crashes again and again, or can't start: it would take its whole time."""
+    """Whether helm waits for a hook whose pod keeps crashing or can't start, which would take until the time-out."""
 
     def __init__(self, cluster: Cluster, namespace: str, clock: t.Callable[[], float] = time.monotonic) -> None:
         self.cluster, self.path, self.clock = cluster, f"/apis/batch/v1/namespaces/{namespace}/jobs", clock
@@ -195,7 +195,7 @@ class FailedHooks:
 
     def __call__(self) -> bool:
         stuck = False
-        with contextlib.suppress(ApiError, TransportError, FabricError):  # helm goes on, and so does the question
+        with contextlib.suppress(ApiError, TransportError, FabricError):  # helm continues, and so do the checks
             stuck = self.is_stuck()
         self.since = None if not stuck else self.clock() if self.since is None else self.since
         self.seen = self.since is not None and self.clock() - self.since >= HOOK_PATIENCE
@@ -203,17 +203,17 @@ class FailedHooks:
 
 
 def is_hopeless(pod: Object) -> bool:
-    """Whether a pod has a fault. A container that crashed once or twice may come up with the next start."""
+    """Whether a pod has a fault. A container that crashed once or twice may come up the next time."""
     crashes = any(each.get("restartCount", 0) >= CRASHES for each in container_statuses(pod))
     return any(problem.fault and (crashes or CRASHING not in problem.text) for problem in pod_problems(pod))
 
 
 class Helm:
-    """The helm program with its own scratch directory. Secrets go through files without a name, never through argv."""
+    """The helm program with its own scratch directory. Secrets go through nameless files, never through argv."""
 
     def __init__(self, module: AnsibleModule, cluster: Cluster) -> None:
         self.params = module.params
-        self.hooks: t.Optional[FailedHooks] = None  # that helm is not to wait for
+        self.hooks: t.Optional[FailedHooks] = None  # hooks that helm should not wait for
         self.scratch = tempfile.mkdtemp(prefix="ipu-fabric-helm-")
         self.secrets = contextlib.ExitStack()
         self.descriptors: t.List[int] = []
@@ -238,7 +238,7 @@ class Helm:
         return self.secret(json.dumps(given or kubeconfig_of(cluster.client.configuration)))
 
     def secret(self, text: str) -> str:
-        """A path at which helm reads this text."""
+        """A path from which helm can read this text."""
         file = self.secrets.enter_context(nameless_file(text))
         self.descriptors.append(file.fileno())
         return path_of(file)
@@ -271,7 +271,7 @@ class Helm:
         )
 
     def check_release(self) -> None:
-        """Refuse Helm 4 before it has a chart: as a post-renderer it runs no program, only plugins of its own."""
+        """Refuse Helm 4 before fetching a chart: its post-renderers can't be programs, only plugins."""
         release = self.call(
             "The release of helm could not be read.", self.params["binary"], "version", "--template", "{{.Version}}"
         ).strip()
@@ -286,7 +286,7 @@ class Helm:
             )
 
     def pull(self) -> str:
-        """The chart as a local file or directory, if it is the expected one. What was compared is what helm reads."""
+        """The chart as a local path, if it is the expected one. helm reads the same copy that was checked."""
         path = self.download()
         if os.path.isfile(path) and os.path.dirname(path) != os.path.join(self.scratch, "chart"):
             path = shutil.copy(path, self.scratch)
@@ -295,7 +295,7 @@ class Helm:
         return path
 
     def download(self) -> str:
-        """One download, whatever is done with it."""
+        """Download the chart, unless it is local; returns its path."""
         chart, repo = self.params["chart"], self.params["chart_repo_url"]
         if is_local(repo) or (not repo and "://" not in chart):
             path = packed_chart(repo, chart, self.params["chart_version"]) if repo else os.path.expanduser(chart)
@@ -323,7 +323,7 @@ class Helm:
         params = self.params
         values = self.secret(json.dumps(params["values"]))
         changes = self.file("changes.json", json.dumps(rendered_changes(params)))
-        # Run by the interpreter, and not by itself: temporary directories may be mounted with noexec.
+        # Run by the interpreter: temporary directories may be mounted with noexec.
         script = self.file("post-renderer.py", inspect.getsource(post_renderer))
         self.call(
             f"The release {params['name']} could not be installed or upgraded to {params['chart_version']}.",
@@ -349,12 +349,12 @@ class Helm:
 
 
 def certificate_end(cluster: Cluster, namespace: str, renew: t.Optional[Object]) -> t.Optional[datetime.datetime]:
-    """When the certificate that the chart makes ends; None when its Secret is not there yet."""
+    """When the chart's certificate expires; None if its Secret does not exist yet."""
     secret = cluster.get(f"/api/v1/namespaces/{namespace}/secrets/{renew['secret']}") if renew else None
     if not (renew and secret):
         return None
     end = first_end(secret)
-    if end is None:  # must not read as a certificate that never ends
+    if end is None:  # must not count as a certificate that never expires
         raise FabricError(
             "The certificate in a Secret has to be renewed before it ends.",
             f"Secret {namespace}/{renew['secret']}",
@@ -371,7 +371,7 @@ def namespace_object(params: Object) -> Object:
 
 
 def chart_name(chart: str, version: str) -> str:
-    """The name of a chart by its reference; empty for a URL that does not say it."""
+    """The chart's name in its reference; empty for a URL that does not contain it."""
     last = re.split(r"[?#]", chart.rstrip("/"))[0].rpartition("/")[2].partition(":")[0]
     packed = re.fullmatch(rf"(.+?)-v?{re.escape(version.lstrip('v'))}\.tgz", last)
     if packed:
@@ -380,7 +380,7 @@ def chart_name(chart: str, version: str) -> str:
 
 
 def local_chart_name(chart: str) -> str:
-    """The name that a chart on this host gives itself; empty without such a chart."""
+    """The name in the metadata of a local chart; empty if there is no such chart."""
     path = os.path.expanduser(chart)
     if not os.path.exists(path):
         return ""
@@ -396,7 +396,7 @@ def rendered_changes(params: Object) -> Object:
 
 
 def wanted_state(params: Object) -> Object:
-    """What a release is compared by."""
+    """The state with which a release is compared."""
     changes = rendered_changes(params)
     chart, local = params["chart"], not params["chart_repo_url"] and "://" not in params["chart"]
     return {
@@ -413,7 +413,7 @@ def current_state(release: t.Optional[Release], wanted: Object) -> t.Optional[Ob
         return None
     return {
         "status": release.status,
-        "chart": release.chart if wanted["chart"] else "",  # not in the reference: the version has to do
+        "chart": release.chart if wanted["chart"] else "",  # not in the reference: the version must do
         "version": release.version.lstrip("v"),
         "values": release.values,
         "render": release.render,
@@ -421,9 +421,9 @@ def current_state(release: t.Optional[Release], wanted: Object) -> t.Optional[Ob
 
 
 def missing_objects(cluster: Cluster, release: Release, crds: bool) -> t.List[str]:
-    """What somebody has deleted of a release: an upgrade recreates it. crds: whether its definitions count.
+    """Objects of a release that somebody has deleted, which an upgrade recreates. crds: whether its CRDs count.
 
-    One question for each kind and namespace: a release has dozens of objects.
+    One request for each kind and namespace: a release has dozens of objects.
     """
     placed = {"namespace": release.namespace}
     texts = [release.manifest, release.crds if crds else ""]
@@ -438,7 +438,7 @@ def install(module: AnsibleModule, cluster: Cluster, pending: t.Sequence[Release
     """Remove what a killed run left, upgrade the CRDs, then run helm."""
     namespace = module.params["namespace"]
     for release in pending:
-        # Without its record helm continues from the revision before, and adopts the objects that exist already.
+        # Without this record, helm continues from the previous revision and adopts existing objects.
         cluster.delete(f"/api/v1/namespaces/{namespace}/secrets/{release.secret}")
     with Helm(module, cluster) as helm:
         helm.check_release()
@@ -462,7 +462,7 @@ def install(module: AnsibleModule, cluster: Cluster, pending: t.Sequence[Release
 
 
 def is_borrowed(cluster: Cluster, crd: Object) -> bool:
-    """Whether a definition is another project's, and somebody else has written the existing one."""
+    """Whether a CRD is another project's, and somebody else has written the existing one."""
     there = cluster.read(crd) if query("spec.group", crd) in BORROWED else None
     return there is not None and not is_only_ours(there)
 
@@ -478,8 +478,8 @@ def warn_of_borrowed(module: AnsibleModule, crds: t.Sequence[Object]) -> None:
 
 
 def stuck_hooks(cluster: Cluster, namespace: str) -> t.List[str]:
-    """What keeps the pods of Jobs in the namespace from running: helm waits for its hooks, and does not say why."""
-    with contextlib.suppress(ApiError, FabricError):  # the failure of helm is the news
+    """What keeps Job pods in the namespace from running: helm waits for its hooks without saying why."""
+    with contextlib.suppress(ApiError, FabricError):  # helm's own failure is what counts
         pods = cluster.items(f"/api/v1/namespaces/{namespace}/pods", labelSelector="job-name")
         found = [problem for pod in pods for problem in pod_problems(pod)] + network_problems(cluster, namespace, pods)
         return [problem.text for problem in found]
@@ -538,7 +538,7 @@ def utc_now() -> datetime.datetime:
 
 
 def may_be_at_work(release: Release, limit: float) -> bool:
-    """Whether a helm that stored this revision may still run, if it takes no longer than `limit` seconds."""
+    """Whether the helm that stored this revision may still be running, if it takes no longer than `limit` seconds."""
     if not (release.pending and release.stored):
         return False
     stored = datetime.datetime.fromisoformat(release.stored.replace("Z", "+00:00"))
@@ -546,7 +546,7 @@ def may_be_at_work(release: Release, limit: float) -> bool:
 
 
 def settled_releases(module: AnsibleModule, cluster: Cluster) -> t.List[Release]:
-    """The revisions of the release, once no helm is at work on it: it may be somebody else's, on another machine."""
+    """The revisions of the release, once no helm is working on it: somebody else may run one, on another machine."""
     name, namespace = module.params["name"], module.params["namespace"]
     limit, start = module.params["timeout"] + MARGIN, time.monotonic()
     first: t.Optional[t.Set[str]] = None
@@ -557,7 +557,7 @@ def settled_releases(module: AnsibleModule, cluster: Cluster) -> t.List[Release]
         if not busy or module.check_mode:
             return releases
         if time.monotonic() - start > limit:
-            if set(busy) <= first:  # watched for that long; the clocks differ
+            if set(busy) <= first:  # they did not change for that long: the clocks differ
                 return releases
             raise FabricError(
                 f"Another helm is at work on the release {name}.",

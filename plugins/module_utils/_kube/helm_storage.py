@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Releases as helm stores them: one Secret a revision."""
+"""Releases as helm stores them: one Secret per revision."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ class Release(t.NamedTuple):
     values: Object
     render: str
     secret: str
-    stored: str = ""  # when, by the API server's clock, in ISO 8601
+    stored: str = ""  # storage time, by the API server's clock, in ISO 8601
     ours: bool = False  # installed or upgraded by this collection
     manifest: str = ""  # YAML of its objects, without hooks
-    crds: str = ""  # YAML of the definitions in the chart itself
+    crds: str = ""  # YAML of the CRDs in the chart itself
 
     @property
     def pending(self) -> bool:

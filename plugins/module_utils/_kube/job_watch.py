@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Whether a Job or an MPIJob has ended, and what its pods wrote."""
+"""Whether a Job or an MPIJob has ended, and what its pods logged."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SUCCESS = ("Complete", "Succeeded")
 
 
 class JobOptions(t.TypedDict):
-    """Which job, as the module's option has it."""
+    """A job, as in the module's option."""
 
     name: str
     namespace: str
@@ -34,14 +34,14 @@ class JobOptions(t.TypedDict):
 
 
 class JobRecorder(t.Protocol):
-    """Looks into the pods of a job while they run."""
+    """Examines the pods of a job while they run."""
 
     def look(self, pods: t.Sequence[Object], now: bool = False) -> None: ...
 
     def finish(self, job: Object, path: str) -> t.Dict[str, t.Any]: ...
 
 
-Recorders = t.Callable[[Cluster, str], JobRecorder]  # of a namespace
+Recorders = t.Callable[[Cluster, str], JobRecorder]  # creates one for a namespace
 
 
 def ended(job: Object) -> t.Optional[t.Tuple[bool, str]]:
@@ -54,7 +54,7 @@ def ended(job: Object) -> t.Optional[t.Tuple[bool, str]]:
 
 
 def progress(job: Object) -> str:
-    """How far a job is, in the words of its status."""
+    """A job's progress, in the words of its status."""
     launcher = query("status.replicaStatuses.Launcher", job)
     counts = (query("status", job) or {}) if launcher is None else launcher
     pods = [f"{counts[key]} {key}" for key in ("active", "succeeded", "failed") if counts.get(key)]
@@ -68,7 +68,7 @@ def containers_with_logs(pod: Object) -> t.List[str]:
 
 
 def is_worker(pod: Object) -> bool:
-    """Whether a pod of an MPIJob only does what its launcher says."""
+    """Whether a pod of an MPIJob only does what its launcher tells it."""
     return bool(query(f"metadata.labels.{quoted(ROLE)}", pod) == "worker")
 
 
@@ -77,35 +77,35 @@ def has_failed(pod: Object) -> bool:
 
 
 def never_starts(pods: t.Sequence[Object]) -> str:
-    """Why the launcher of an MPIJob, which waits until all workers are ready, will not come."""
+    """Why the launcher of an MPIJob, which starts only when all workers are ready, will not start."""
     failed = [pod["metadata"]["name"] for pod in pods if is_worker(pod) and has_failed(pod)]
     waits = failed and all(map(is_worker, pods))
     return f"{', '.join(sorted(failed))} failed, so the launcher does not start" if waits else ""
 
 
 def sort_by_failure(pods: t.Sequence[Object]) -> t.List[Object]:
-    """The pods whose logs explain a failure: failed ones first, the newest first."""
+    """The pods whose logs explain a failure: failed ones first, and newest first."""
     pods = [pod for pod in pods if not is_worker(pod) or has_failed(pod)]
     newest = sorted(pods, key=lambda pod: pod["metadata"].get("creationTimestamp", ""), reverse=True)
     return sorted(newest, key=lambda pod: not has_failed(pod))
 
 
 class JobWatch:
-    """A job that has to succeed."""
+    """A job that must succeed."""
 
     def __init__(self, cluster: Cluster, params: JobOptions, recorders: t.Optional[Recorders] = None) -> None:
         self.cluster, self.params, self.recorders = cluster, params, recorders
         self.recorder: t.Optional[JobRecorder] = None
         self.job: Object = {}
         self.resources = NodeResources(cluster)
-        self.status: Object = {}  # as the job says it itself
-        self.created = ""  # when, RFC 3339
-        self.words: t.Dict[str, str] = {}  # of containers that failed, by pod/container: a Job may delete its pods
+        self.status: Object = {}  # as the job reports it
+        self.created = ""  # creation time, RFC 3339
+        self.words: t.Dict[str, str] = {}  # of failed containers, by pod/container: a Job may delete its pods
         version, labels = KINDS[params["kind"]]
         metadata = {"name": params["name"], "namespace": params["namespace"]}
         self.wanted: Object = {"apiVersion": version, "kind": params["kind"], "metadata": metadata}
         self.what = describe(self.wanted)
-        # A Job can't be changed, and the operator leaves the pods of an MPIJob as they are.
+        # A Job can't be changed, and the operator does not update the pods of an MPIJob.
         role = ", or with the role native_workload -e native_workload_state=absent" if params["kind"] == "Job" else ""
         self.removal = f"kubectl delete {params['kind'].lower()} -n {params['namespace']} {params['name']}{role}"
         self.next_step = (
@@ -115,13 +115,13 @@ class JobWatch:
         self.labels = labels.format(name=params["name"])
 
     def pods(self) -> t.List[Object]:
-        """The job's pods, without older ones: those are of a deleted job with this name, and on their way out."""
+        """The job's pods, without older ones: those belong to a deleted job of this name, and are being removed."""
         path = f"/api/v1/namespaces/{self.params['namespace']}/pods"
         pods = self.cluster.items(path, labelSelector=self.labels)
         return [pod for pod in pods if pod["metadata"].get("creationTimestamp", "") >= self.created]
 
     def refusal(self) -> t.List[Problem]:
-        """What the MPI operator holds against a job: it says so in an event and leaves the job alone."""
+        """Why the MPI operator rejects a job: it reports that in an event, and does nothing else."""
         path = f"/api/v1/namespaces/{self.params['namespace']}/events"
         about = f"involvedObject.kind={self.params['kind']},involvedObject.name={self.params['name']}"
         events = self.cluster.items(path, fieldSelector=f"{about},reason=ValidationError")
@@ -145,7 +145,7 @@ class JobWatch:
         }
 
     def problems(self) -> t.List[Problem]:
-        """Why the job is not done yet; empty when it is. FabricError when it failed."""
+        """Why the job is not done yet; empty if it is. FabricError if it failed."""
         job = self.cluster.read(self.wanted)
         if job is None:
             return [Problem(f"{self.what} is not there", True)]
@@ -161,7 +161,7 @@ class JobWatch:
                 raise self.failure(never_starts(pods))
             stuck = network_problems(self.cluster, self.params["namespace"], pods)
             stuck += mount_problems(self.cluster, self.params["namespace"], pods)
-            # A Job gives up by itself, after as many restarts as it was given.
+            # A Job gives up by itself, after a given number of restarts.
             endless = self.params["kind"] != "Job"
             stuck += [problem for pod in pods for problem in pod_problems(pod, crash_is_fault=endless)]
             stuck += self.resources.problems(pods)
@@ -172,14 +172,14 @@ class JobWatch:
         return []
 
     def look(self, pods: t.Sequence[Object]) -> None:
-        """Look into the pods that do the work, if the job asks for a record."""
+        """Examine the pods that do the work, if the job asks for a record."""
         if self.recorders and query(f"metadata.annotations.{quoted(ASKED)}", self.job) == "true":
             self.recorder = self.recorder or self.recorders(self.cluster, self.params["namespace"])
             self.recorder.look([pod for pod in pods if self.params["kind"] == "Job" or is_worker(pod)])
 
     def record(self) -> t.Dict[str, t.Any]:
-        """The record of a job that asks for one; else empty."""
-        self.look([])  # of a job that had ended before anybody waited
+        """The record of a job that asks for one; otherwise empty."""
+        self.look([])  # for a job that had ended before the wait began
         path = self.recorder and self.cluster.path_of(self.wanted)
         return self.recorder.finish(self.job, path) if self.recorder and path else {}
 

@@ -1,8 +1,8 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The kubelet's configuration, changed in the keys that are given and left alone in all others. Pure.
+"""The kubelet's configuration, changed only in the given keys. Pure functions.
 
-Hosts can't parse YAML with what they have, so this runs on the controller, or where the API is.
+Hosts have no YAML parser, so this runs on the controller, or where the API is accessed.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import typing as t
 from .._common.result import FabricError
 from .merge_values import merge_values
 
-with contextlib.suppress(ImportError):  # run_module() says so, by the module's `libraries`
+with contextlib.suppress(ImportError):  # run_module() reports a missing package, from the module's `libraries`
     import yaml
 
 KIND = "KubeletConfiguration"
@@ -22,12 +22,12 @@ BOOTSTRAP = re.compile(r"(?:^|[{,])\s*[\"']?serverTLSBootstrap[\"']?\s*:\s*true\
 
 
 def asks_for_certificate(text: str) -> bool:
-    """Whether a kubelet with this configuration gets its serving certificate from the cluster."""
+    """Whether a kubelet with this configuration requests its serving certificate from the cluster."""
     return BOOTSTRAP.search(text) is not None
 
 
 def kubelet_config(text: str, settings: t.Mapping[str, t.Any]) -> str:
-    """The text with these settings; the very same one where it has them all. Without a text there is nothing to set."""
+    """The text with these settings; unchanged if it has them all. An empty text stays empty."""
     if not text.strip() or not settings:
         return text
     try:

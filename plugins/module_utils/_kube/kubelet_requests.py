@@ -1,8 +1,8 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Requests of kubelets for serving certificates: which of them fit the planned hosts, and only those are approved.
+"""Kubelets' requests for serving certificates: only those that match the planned hosts are approved.
 
-Kubernetes approves none by itself, for it can't know which names and addresses are a node's own. The plan does.
+Kubernetes approves none by itself, since it can't know a node's own names and addresses. The plan does.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from .._model.probe import KubeletRequest
 from .client import ApiError, Cluster, TransportError, connect, message_of, refusal, wait_until
 from .query import Object
 
-with contextlib.suppress(ImportError):  # run_module() says so, by the module's `libraries`
+with contextlib.suppress(ImportError):  # run_module() reports a missing package, from the module's `libraries`
     from cryptography import x509
     from cryptography.x509.oid import ExtensionOID, NameOID
 
 REQUESTS = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
 SIGNER = "kubernetes.io/kubelet-serving"
 USER, GROUP = "system:node:", "system:nodes"
-# As the signer has them; key encipherment is for RSA keys.
+# As the signer requires; key encipherment is for RSA keys.
 USAGES = (
     {"digital signature", "server auth"},
     {"digital signature", "key encipherment", "server auth"},
@@ -37,23 +37,23 @@ NEXT_STEP = (
     "See kubectl get csr, and journalctl -u kubelet on that host. One that is right after all is approved by"
     " kubectl certificate approve NAME; deny all others."
 )
-AT_ONCE = 16  # kubelets that are asked at the same time
+AT_ONCE = 16  # kubelets to query at the same time
 
-Nodes = t.Mapping[str, t.Sequence[str]]  # planned addresses by the name of the node
+Nodes = t.Mapping[str, t.Sequence[str]]  # planned addresses by node name
 
 
 class Contents(t.NamedTuple):
-    """What a request asks to be certified."""
+    """What a request wants to have certified."""
 
-    subject: t.List[t.Tuple[str, str]]  # the name of each attribute and its value
+    subject: t.List[t.Tuple[str, str]]  # name and value of each attribute
     names: t.List[str]
     addresses: t.List[str]
-    others: t.List[str]  # alternative names of other kinds
-    signed: bool  # by the key that it is for
+    others: t.List[str]  # kinds of other alternative names
+    signed: bool  # signed by the key that it is for
 
 
 def read_contents(pem: bytes) -> Contents:
-    """Of a PEM text. ValueError where it is none."""
+    """The contents of a PEM text. ValueError if it is not a request."""
     request = x509.load_pem_x509_csr(pem)
     names: t.List[str] = []
     addresses: t.List[str] = []
@@ -74,18 +74,18 @@ def read_contents(pem: bytes) -> Contents:
 
 
 def is_pending(request: Object) -> bool:
-    """Whether nobody has decided about it yet."""
+    """Whether the request has not been decided yet."""
     return not (request.get("status") or {}).get("conditions")
 
 
 def requested_node(request: Object) -> str:
-    """The node whose kubelet has made a request; empty where somebody else has. The API server says who it was."""
+    """The node whose kubelet made a request, according to the API server; empty if it was somebody else."""
     user = str(request["spec"].get("username", ""))
     return user[len(USER) :] if user.startswith(USER) else ""
 
 
 def why_not(request: Object, nodes: Nodes) -> str:
-    """What speaks against a request; empty where it is just what the kubelet of a planned host asks for."""
+    """Why a request can't be approved; empty if it is exactly what a planned host's kubelet would request."""
     spec, node = request["spec"], requested_node(request)
     if spec.get("signerName") != SIGNER:
         return f"it is for the signer {spec.get('signerName')}"
@@ -131,7 +131,7 @@ def judge(request: Object, nodes: Nodes) -> KubeletRequest:
 
 
 def pending_requests(cluster: Cluster) -> t.List[Object]:
-    """All that wait for somebody's decision."""
+    """All requests that have not been decided yet."""
     found = cluster.items(REQUESTS, fieldSelector=f"spec.signerName={SIGNER}")
     return sorted(filter(is_pending, found), key=lambda each: each["metadata"]["name"])
 
@@ -141,7 +141,7 @@ def describe_request(request: KubeletRequest) -> str:
 
 
 def approve(cluster: Cluster, request: Object) -> None:
-    """As the version that was judged: what is in it can't change, but somebody else may have decided meanwhile."""
+    """Approve the version that was judged: its content can't change, but somebody else may have decided meanwhile."""
     metadata = request["metadata"]
     condition = {
         "type": "Approved",
@@ -156,12 +156,12 @@ def approve(cluster: Cluster, request: Object) -> None:
     try:
         cluster.patch(f"{REQUESTS}/{metadata['name']}/approval", body)
     except ApiError as error:
-        if error.status not in (404, 409):  # then it is gone, or decided
+        if error.status not in (404, 409):  # gone or decided: fine
             raise refusal(error, "approve", f"CertificateSigningRequest {metadata['name']}") from error
 
 
 def why_no_answer(cluster: Cluster, node: str) -> str:
-    """Why the API server gets no answer from a kubelet; empty if it gets one. Without a certificate it gives none."""
+    """Why the API server gets no answer from a kubelet, as without a certificate; empty if it gets one."""
     try:
         cluster.client.request("get", f"/api/v1/nodes/{node}/proxy/healthz", serialize=False, _request_timeout=10)
     except (ApiError, TransportError) as error:
@@ -170,7 +170,7 @@ def why_no_answer(cluster: Cluster, node: str) -> str:
 
 
 class Approval:
-    """Approves what fits, until the kubelets that wait for a certificate have one."""
+    """Approves matching requests until the kubelets that wait for a certificate have one."""
 
     def __init__(
         self, cluster: Cluster, nodes: Nodes, awaited: t.Sequence[str] = (), requested: t.Sequence[str] = ()
@@ -180,7 +180,7 @@ class Approval:
         self.left: t.List[KubeletRequest] = []
 
     def judge(self) -> t.List[Object]:
-        """The requests that fit; the others are left."""
+        """The requests that match; the others are recorded as left."""
         found = pending_requests(self.cluster)
         judged = [judge(each, self.nodes) for each in found]
         self.left = [each for each in judged if each["problem"]]
@@ -193,7 +193,7 @@ class Approval:
             self.requested = [node for node in self.requested if node != requested_node(request)]
 
     def missing(self) -> t.List[str]:
-        """Kubelets that still have no certificate, each with what is known of it."""
+        """Kubelets that still have no certificate, each with the reason as far as known."""
         self.approve()
         with ThreadPoolExecutor(max_workers=AT_ONCE) as pool:
             answers = list(pool.map(lambda node: why_no_answer(self.cluster, node), self.awaited))
@@ -205,7 +205,7 @@ class Approval:
 
 
 def manage_requests(module: AnsibleModule) -> t.Dict[str, t.Any]:
-    """Approve what fits, and wait for those that are awaited."""
+    """Approve matching requests, and wait for the kubelets that need a certificate."""
     params, cluster = module.params, connect(module)
     approval = Approval(cluster, params["nodes"], params["awaited"], params["requested"])
     if module.check_mode:

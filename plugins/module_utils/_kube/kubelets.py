@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What kubelets have of the API: kubeadm's ConfigMap, for nodes that join and in an upgrade, and certificates."""
+"""Settings of kubelets in the API: kubeadm's ConfigMap, for joins and upgrades, and certificates."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ CONFIG_MAP = "/api/v1/namespaces/kube-system/configmaps/kubelet-config"
 
 
 def apply_config_map(module: AnsibleModule) -> t.Dict[str, t.Any]:
-    """Set these fields for nodes to come. Without a cluster, or in one that is not kubeadm's, there are none."""
+    """Set these fields for future nodes. Without a cluster, or in one not made by kubeadm, there is nothing to set."""
     cluster = connect(module)
     found = cluster.get(CONFIG_MAP) or {}
     before = (found.get("data") or {}).get("kubelet") or ""

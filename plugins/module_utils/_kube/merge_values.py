@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Values of charts, and other data of that shape."""
+"""Merges chart values and similar data."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import typing as t
 
 
 def merge_values(base: t.Mapping[str, t.Any], over: t.Mapping[str, t.Any]) -> t.Dict[str, t.Any]:
-    """Values merged the way helm does: mappings by key, everything else replaced."""
+    """Values merged as helm does: mappings by key, everything else is replaced."""
     result = dict(base)
     for key, value in over.items():
         both = isinstance(value, dict) and isinstance(result.get(key), dict)

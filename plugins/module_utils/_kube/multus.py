@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Multus: what a pod asks it for, and the NetworkAttachmentDefinitions (NAD) that it reads. Pure."""
+"""Multus: what a pod requests from it, and the NetworkAttachmentDefinitions (NADs) that it reads. Pure functions."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from .._model.profiles import MetaPlugin, profile_of
 from .._model.stacks import NETWORKS
 from .query import Object, query, quoted
 
-# Annotation of a pod: as JSON, what multus gave it.
+# Annotation of a pod: the networks that multus attached, as JSON.
 NETWORK_STATUS = "k8s.v1.cni.cncf.io/network-status"
-# Annotation of a NAD: the resource whose device its plugin gets.
+# Annotation of a NAD: the resource that provides the plugin's device.
 RESOURCE = "k8s.v1.cni.cncf.io/resourceName"
 REQUESTS = (NETWORKS, "v1.multus-cni.io/default-network")
-# A network that pods can ask for.
+# A network that pods can request.
 NAD_API = "k8s.cni.cncf.io/v1"
 NAD = (NAD_API, "NetworkAttachmentDefinition")
 INSTALL = (
@@ -30,17 +30,17 @@ Pool = t.Tuple[str, str]  # kind and name
 
 
 class _OfType(t.TypedDict, total=False):
-    cni: str  # its plugin, where it is not macvlan
-    resource: str  # with its prefix, where each pod has a device of its own
-    meta_plugins: t.List[MetaPlugin]  # that follow the main one, where its object has such
+    cni: str  # its plugin, unless it is macvlan
+    resource: str  # with its prefix, if each pod gets its own device
+    meta_plugins: t.List[MetaPlugin]  # plugins after the main one, if the network's object has any
 
 
 class Attachment(_OfType):
-    """What a NAD has to say. Every planned network says it of its own."""
+    """The content of a NAD. Each planned network defines its own."""
 
     name: str
     namespace: str
-    master: str  # the interface of the hosts that pods join; empty where each has a device of its own
+    master: str  # the hosts' interface that pods join; empty if each pod gets its own device
     mode: str  # of macvlan
     mtu: int  # bytes; 0: the master's
     ipam: Object  # configuration of the IPAM plugin
@@ -50,29 +50,29 @@ class Attachment(_OfType):
 
 
 def selections(text: str, namespace: str) -> t.List[Object]:
-    """The networks in an annotation, `a, jobs/b@net2` or a JSON list, each with its namespace and name."""
+    """The networks in an annotation (`a, jobs/b@net2` or a JSON list), each with its namespace and name."""
     if text.lstrip().startswith("["):
         try:
             return [{**i, "namespace": i.get("namespace") or namespace, "name": i["name"]} for i in json.loads(text)]
         except (ValueError, TypeError, KeyError, AttributeError):
-            return []  # multus refuses it as well: such a pod has no network
+            return []  # multus refuses it too: such a pod has no network
     names = (part.strip().partition("@")[0].rpartition("/") for part in text.split(",") if part.strip())
     return [{"namespace": place or namespace, "name": name} for place, _slash, name in names]
 
 
 def requests(pod: Object) -> t.List[Object]:
-    """The networks that a pod asks multus for, as multus' network selection elements."""
+    """The networks that a pod requests, as multus' network selection elements."""
     texts = [query(f"metadata.annotations.{quoted(key)}", pod) or "" for key in REQUESTS]
     return [element for text in texts for element in selections(text, pod["metadata"]["namespace"])]
 
 
 def networks_of(pod: Object) -> t.Set[Name]:
-    """The networks that a pod asks multus for."""
+    """The networks that a pod requests."""
     return {(element["namespace"], element["name"]) for element in requests(pod)}
 
 
 def named_pools(pod: Object) -> t.Set[Pool]:
-    """The pools of nv-ipam that a pod names itself, in the cni-args of its annotation."""
+    """The nv-ipam pools that a pod names itself, in the cni-args of its annotation."""
     found: t.Set[Pool] = set()
     for args in query('[]."cni-args"', requests(pod)):
         kind = "CIDRPool" if query("poolType", args) == "cidrpool" else "IPPool"
@@ -84,7 +84,7 @@ def named_pools(pod: Object) -> t.Set[Pool]:
 
 
 def network_status(pod: Object) -> t.List[Object]:
-    """What multus wrote on a pod: an entry for each network."""
+    """The networks that multus recorded on a pod, an entry for each."""
     try:
         status = json.loads(query(f"metadata.annotations.{quoted(NETWORK_STATUS)}", pod) or "[]")
     except ValueError:
@@ -93,10 +93,10 @@ def network_status(pod: Object) -> t.List[Object]:
 
 
 def network_fault(pod: Object, network: Name) -> str:
-    """Why a running pod lacks a network that it asks for; empty if it has it, or does not ask.
+    """Why a running pod lacks a network that it requests; empty if it has it, or does not request it.
 
-    A sandbox that is made while multus is away (a reboot, multus-cni#1387) has the cluster's network only. What multus
-    wrote earlier stays on the pod then, with the address that eth0 had.
+    A sandbox that is created while multus is away (a reboot, multus-cni#1387) has only the cluster's network. The pod
+    then keeps the status that multus wrote earlier, with the former address of eth0.
     """
     if network not in networks_of(pod) or query("spec.hostNetwork", pod) or query("metadata.deletionTimestamp", pod):
         return ""
@@ -120,12 +120,12 @@ def read_ipams(attachment: Object) -> t.List[Object]:
     try:
         config = json.loads(query("spec.config", attachment) or "{}")
     except (ValueError, TypeError):
-        return []  # such a network never gave out an address
+        return []  # such a network never assigned an address
     return [ipam for ipam in query("[@, plugins][].ipam", config) or () if isinstance(ipam, dict)]
 
 
 def main_part(config: t.Any, cni: str) -> t.Any:
-    """The plugin `cni` of a CNI configuration that is a chain of plugins; any other configuration as it is."""
+    """The plugin `cni` in a CNI configuration that is a chain of plugins; any other configuration unchanged."""
     chain = config.get("plugins") if isinstance(config, dict) else None
     if not isinstance(chain, list):
         return config
@@ -140,7 +140,7 @@ def following(config: t.Any, cni: str) -> t.List[t.Any]:
 
 
 def planned_config(network: Attachment) -> Object:
-    """What the main plugin of a network's NAD has to be told."""
+    """The wanted configuration of the main plugin in a network's NAD."""
     profile = profile_of(network)
     wanted: Object = {"type": profile.cni}
     if profile.shared:
@@ -152,9 +152,9 @@ def planned_config(network: Attachment) -> Object:
 
 
 def nad_difference(nad: Object, network: Attachment) -> t.Tuple[Object, Object]:
-    """What the main plugin of a NAD is told, and what was planned. Name and version say nothing of the network.
+    """The main plugin's configuration in a NAD, and the planned one. Name and version do not matter.
 
-    Nor do options of VFs that the SR-IOV operator adds.
+    Nor do the VF options that the SR-IOV operator adds.
     """
     text, planned, profile = query("spec.config", nad) or "", planned_config(network), profile_of(network)
     try:
@@ -172,7 +172,7 @@ def nad_difference(nad: Object, network: Attachment) -> t.Tuple[Object, Object]:
 
 
 def nad_faults(nad: t.Optional[Object], network: Attachment) -> t.List[str]:
-    """In what the NAD differs from the network; empty when it says what was planned."""
+    """How the NAD differs from the network; empty if it matches the plan."""
     place = f"NetworkAttachmentDefinition {network['namespace']}/{network['name']}"
     if nad is None:
         return [f"{place} is not there"]

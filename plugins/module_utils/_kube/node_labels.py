@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Labels, annotations and taints of many nodes: an exact diff, and one patch for each node that differs."""
+"""Labels, annotations and taints of many nodes: an exact diff, and one patch per node that differs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Strings = t.Dict[str, t.Optional[str]]
 
 
 def as_text(value: t.Any) -> t.Optional[str]:
-    """Labels are strings: true from YAML means the label value `true`. None stays, and removes."""
+    """Labels are strings: true from YAML means the label value `true`. None stays None, and removes the label."""
     if value is None:
         return None
     return str(value).lower() if isinstance(value, bool) else str(value)
@@ -32,7 +32,7 @@ def changed_keys(current: t.Mapping[str, str], wanted: t.Mapping[str, t.Any]) ->
 
 
 def wanted_taints(current: t.Sequence[Object], wanted: t.Sequence[Object]) -> t.List[Object]:
-    """The node's taints with `wanted` merged in. A taint is known by key and effect; its place in the list is kept."""
+    """The node's taints with `wanted` merged in. Key and effect identify a taint, which keeps its place in the list."""
     result = {(taint["key"], taint["effect"]): taint for taint in current}
     for taint in wanted:
         key = (taint["key"], taint["effect"])
@@ -46,7 +46,7 @@ def wanted_taints(current: t.Sequence[Object], wanted: t.Sequence[Object]) -> t.
 
 
 def node_patch(node: Object, wanted: Object) -> Object:
-    """The merge patch from the node to what is wanted; empty when nothing differs."""
+    """The merge patch from the node to the wanted state; empty if nothing differs."""
     metadata = node["metadata"]
     patch: Object = {}
     for part in ("labels", "annotations"):
@@ -57,13 +57,13 @@ def node_patch(node: Object, wanted: Object) -> Object:
     merged = wanted_taints(taints, wanted.get("taints") or [])
     if merged != taints:
         patch["spec"] = {"taints": merged}
-        # A list is replaced as a whole: the version makes the server refuse a patch of outdated data.
+        # A list is replaced as a whole: with the version, the server refuses a patch of outdated data.
         patch.setdefault("metadata", {})["resourceVersion"] = metadata.get("resourceVersion")
     return patch
 
 
 def view(node: Object, wanted: Object) -> Object:
-    """What the diff shows of a node: only the keys that the task names."""
+    """A node as shown in the diff: only the keys that the task names."""
     metadata = node["metadata"]
     shown: Object = {}
     for part in ("labels", "annotations"):
@@ -77,7 +77,7 @@ def view(node: Object, wanted: Object) -> Object:
 
 
 def patched(node: Object, patch: Object) -> Object:
-    """The node as the patch leaves it."""
+    """The node after the patch."""
     metadata = dict(node["metadata"])
     for part in ("labels", "annotations"):
         merged = {**(metadata.get(part) or {}), **(patch.get("metadata", {}).get(part) or {})}
@@ -86,7 +86,7 @@ def patched(node: Object, patch: Object) -> Object:
 
 
 def patch_node(cluster: Cluster, node: Object, wanted: Object) -> None:
-    """Patch one node, and again on a newer reading after a conflict."""
+    """Patch a node; after a conflict, try again with its newer state."""
     path = f"{NODES}/{node['metadata']['name']}"
     for attempt in range(1, ATTEMPTS + 1):
         patch = node_patch(node, wanted)
@@ -102,7 +102,7 @@ def patch_node(cluster: Cluster, node: Object, wanted: Object) -> None:
 
 
 def merged_by_name(nodes: t.Sequence[Object]) -> t.Dict[str, Object]:
-    """One entry a node; a node named twice gets both, the later one wins."""
+    """One entry per node; if a node is named twice, the entries are merged, and the later one wins."""
     result: t.Dict[str, Object] = {}
     for entry in nodes:
         known = result.setdefault(entry["name"], {"labels": {}, "annotations": {}, "taints": []})
@@ -113,7 +113,7 @@ def merged_by_name(nodes: t.Sequence[Object]) -> t.Dict[str, Object]:
 
 
 def current_nodes(cluster: Cluster, names: t.Iterable[str], simulated: bool) -> t.Dict[str, Object]:
-    """The nodes by name, from one request. In check mode a node that is still to join has no labels yet."""
+    """The nodes by name, from one request. In check mode, a node that will join later counts as having no labels."""
     known = {node["metadata"]["name"]: node for node in cluster.items(NODES)}
     missing = sorted(set(names) - set(known))
     if missing and not simulated:

@@ -16,7 +16,7 @@ PRESSURE = (
 
 
 def why_not_ready(node: Object) -> str:
-    """The reason of a node that is not Ready in a line; empty for one that is."""
+    """Why a node is not Ready, in one line; empty if it is."""
     condition = query("status.conditions[?type=='Ready'] | [0]", node)
     if condition is None:
         return "its kubelet has not reported yet"
@@ -26,13 +26,13 @@ def why_not_ready(node: Object) -> str:
 
 
 def pressures(node: t.Mapping[str, object]) -> t.List[str]:
-    """What a node, Ready or not, is short of: its kubelet takes no new pods then, and evicts some."""
+    """What a node, Ready or not, is short of: its kubelet then accepts no new pods, and evicts some."""
     found = query("status.conditions[?status=='True' && ends_with(type, 'Pressure')]", node) or []
     return [f"{each['type']}: {each.get('message', '')}".rstrip(": ") for each in found]
 
 
 def not_ready(nodes: t.Sequence[Object], names: t.Sequence[str]) -> t.Dict[str, str]:
-    """Reasons by name for those that were asked for, or for all nodes when no name was given."""
+    """Reasons by name, for the requested nodes, or for all if no names are given."""
     seen = {node["metadata"]["name"]: why_not_ready(node) for node in nodes}
     reasons = {name: seen.get(name, "the cluster has no such node") for name in names or seen}
     return {name: reason for name, reason in sorted(reasons.items()) if reason}

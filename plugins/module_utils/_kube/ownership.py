@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Whose an object is: the API server writes down in metadata.managedFields who applied it. A copy is not ours."""
+"""Who owns an object: metadata.managedFields records who applied it. A copy of our object is not ours."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .client import Cluster, describe
 from .helm_storage import read_releases
 from .query import Object, query, quoted
 
-# Kinds by which people use a namespace.
+# Kinds that show that somebody uses a namespace.
 CONTENT = (
     ("apps/v1", "Deployment"),
     ("apps/v1", "StatefulSet"),
@@ -26,7 +26,7 @@ CONTENT = (
     ("v1", "ConfigMap"),
     ("k8s.cni.cncf.io/v1", "NetworkAttachmentDefinition"),
 )
-# Annotations of what helm installed. A release of others shows by the Secret or ConfigMap in which helm keeps it.
+# Annotations of objects that helm installed. Other releases show by the Secret or ConfigMap in which helm stores them.
 RELEASE_NAME, RELEASE_NAMESPACE, HOOK = (
     f"metadata.annotations.{quoted(key)}"
     for key in ("meta.helm.sh/release-name", "meta.helm.sh/release-namespace", "helm.sh/hook")
@@ -34,20 +34,20 @@ RELEASE_NAME, RELEASE_NAMESPACE, HOOK = (
 
 
 def is_only_ours(obj: t.Optional[Object]) -> bool:
-    """Whether this collection has applied the object, and nobody else has written anything but its status."""
+    """Whether this collection has applied the object, and nobody else has written more than its status."""
     writers = query("metadata.managedFields[?!subresource].manager", obj) or ()
     return is_ours(obj) and set(writers) == {MANAGER}
 
 
 def own_labels(obj: Object) -> t.List[str]:
-    """The labels that this collection has set on an object of others, such as a node."""
+    """The labels that this collection has set on a foreign object, such as a node."""
     entries = query(f"metadata.managedFields[?manager=='{MANAGER}'].fieldsV1", obj) or ()
     found = [query('"f:metadata"."f:labels"', fields) or {} for fields in entries]
     return sorted({key[2:] for labels in found for key in labels if key.startswith("f:")})
 
 
 def release_is_ours(cluster: Cluster, workload: Object) -> bool:
-    """Whether this collection has installed or upgraded the helm release that a workload is of."""
+    """Whether this collection has installed or upgraded the helm release of a workload."""
     name, namespace = query(RELEASE_NAME, workload), query(RELEASE_NAMESPACE, workload)
     if not name:
         return False
@@ -56,7 +56,7 @@ def release_is_ours(cluster: Cluster, workload: Object) -> bool:
 
 
 def comes_and_goes(obj: Object) -> bool:
-    """Whether an object in a namespace is ours, or goes by itself with something else, or with the namespace."""
+    """Whether an object in a namespace is ours, or will go with another object or with the namespace."""
     metadata = obj["metadata"]
     return bool(
         is_ours(obj)
@@ -71,7 +71,7 @@ def comes_and_goes(obj: Object) -> bool:
 
 
 def found_in(cluster: Cluster, namespace: str) -> t.Optional[Object]:
-    """Something in a namespace that somebody else has put there."""
+    """An object in a namespace that somebody else created."""
     for api_version, kind in CONTENT:
         resource = cluster.resource(api_version, kind)
         for item in cluster.items(resource.path(namespace=namespace)) if resource else ():
@@ -81,7 +81,7 @@ def found_in(cluster: Cluster, namespace: str) -> t.Optional[Object]:
 
 
 def why_kept(cluster: Cluster, obj: Object) -> str:
-    """Why an object of the cluster is not this collection's to remove; empty if it is."""
+    """Why this collection may not remove an object; empty if it may."""
     if not is_ours(obj):
         return "this collection did not apply it"
     if obj["kind"] != "Namespace":

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A command in a container, and what it printed."""
+"""Runs a command in a container, and returns its output."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import typing as t
 from .client import ApiError, Cluster
 
 WebSocketError: t.Any = OSError
-with contextlib.suppress(ImportError):  # connect() says what is missing
+with contextlib.suppress(ImportError):  # connect() reports a missing package
     from kubernetes.stream import ws_client
     from kubernetes.stream.ws_client import websocket_call
     from websocket import WebSocket, WebSocketException
@@ -19,7 +19,7 @@ with contextlib.suppress(ImportError):  # connect() says what is missing
     WebSocketError = WebSocketException
 
     class ImpatientWebSocket(WebSocket):
-        """The API client sets no limit for a connect, nor for a message that stops in the middle."""
+        """A WebSocket with time-outs: the API client limits neither a connect nor a message that stops halfway."""
 
         def connect(self, url: str, **options: t.Any) -> None:
             super().connect(url, timeout=CONNECT_SECONDS, **options)
@@ -30,16 +30,16 @@ CONNECT_SECONDS = 60  # an exec on a busy node may take half of it
 
 
 class Output(t.NamedTuple):
-    """What an exec gave; `error` says why there may be less than asked for."""
+    """The output of an exec; `error` says why it may be incomplete."""
 
     text: str
     error: str
 
 
 def run_in_pod(cluster: Cluster, path: str, container: str, argv: t.Sequence[str], timeout: float) -> Output:
-    """Run a command, on a connection of its own: the library's exec call is not thread-safe.
+    """Run a command, on its own connection: the library's exec call is not thread-safe.
 
-    path: that of the pod in the API; timeout: seconds.
+    path: the pod's path in the API; timeout: seconds.
     """
     configuration = cluster.client.configuration
     token = configuration.auth_settings().get("BearerToken", {}).get("value")
@@ -65,7 +65,7 @@ def run_in_pod(cluster: Cluster, path: str, container: str, argv: t.Sequence[str
 
 
 def refused(status: str) -> str:
-    """Why a command that printed nothing did not run, such as that the image has no such program; empty if it did."""
+    """Why a command without output did not run, such as a program missing in the image; empty if it ran."""
     try:
         message = str(json.loads(status)["message"])
     except (ValueError, KeyError, TypeError):

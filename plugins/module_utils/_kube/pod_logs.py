@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The end of what containers print, and what it says of one that crashes."""
+"""The end of containers' logs, and what it says about a crash."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from .pod_problems import Problem, crashing
 from .query import Object
 
 SECONDS = 60
-LONGEST = 300  # characters of the last line that are shown
+LONGEST = 300  # characters of the last line to show
 
 
 def read_log(cluster: Cluster, namespace: str, pod: str, container: str, lines: int) -> str:
-    """Of the container that runs, or ended last. ApiError, TransportError where there is none."""
+    """The log of the running container, or of the one that ended last. ApiError or TransportError if there is none."""
     path = f"/api/v1/namespaces/{namespace}/pods/{pod}/log"
     query = [("container", container), ("tailLines", lines)]
 
@@ -29,7 +29,7 @@ def read_log(cluster: Cluster, namespace: str, pod: str, container: str, lines: 
 
 
 def crash_reasons(cluster: Cluster, namespace: str, pods: t.Sequence[Object]) -> t.List[Problem]:
-    """The last line of each container that crashes without having said to the kubelet why."""
+    """The last log line of each container that crashes without a termination message."""
     found = []
     for pod in pods:
         name = pod["metadata"]["name"]

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the status of a Pod says: what keeps it from running, and whether that passes by waiting. Pure."""
+"""The status of a Pod: what keeps it from running, and whether waiting helps. Pure functions."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ import typing as t
 from .query import Object, query
 
 CRASHING = "CrashLoopBackOff"
-# Reasons for which a container waits, and the kubelet tries again and again without success.
+# Reasons of waiting containers that the kubelet retries again and again without success.
 NEVER_STARTS = (
     "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull",
     CRASHING, "CreateContainerError", "CreateContainerConfigError", "RunContainerError",
 )  # fmt: skip
-# After one failed pull the next may succeed: a fault only for a wait that sees whether it stays.
+# After one failed pull the next may succeed, so it is a fault only if it stays during the wait.
 FAILING = ("ErrImagePull", *NEVER_STARTS)
 CRASHES = 3
-LONGEST_MESSAGE = 2048  # bytes that the kubelet keeps of a container's last words
-# Events of a pod whose network could not be set up: its containers show nothing but ContainerCreating then.
+LONGEST_MESSAGE = 2048  # bytes of a container's termination message that the kubelet keeps
+# Events of a pod whose network could not be set up: its containers then show only ContainerCreating.
 SANDBOX_EVENTS = "reason=FailedCreatePodSandBox"
-# And of one whose volumes are not there. A directory of the host that is missing does not come by waiting.
+# Events of a pod whose volumes are missing. Waiting does not create a missing host directory.
 MOUNT_EVENTS, NO_HOST_PATH = "reason=FailedMount", "hostPath type check failed"
 BEGUN = "[?state.running != `null` || state.terminated != `null` || lastState.terminated != `null`]"
 UNSCHEDULABLE = "status.conditions[?type=='PodScheduled' && reason=='Unschedulable']"
@@ -29,25 +29,25 @@ REVISION_LABELS = ("pod-template-hash", "controller-revision-hash")
 
 
 class Problem(t.NamedTuple):
-    """Something that is not ready. A fault is one that does not pass by waiting."""
+    """Something that is not ready. A fault does not go away by waiting."""
 
     text: str
     fault: bool = False
-    step: str = ""  # what cures just this; empty: what the wait says
+    step: str = ""  # how to fix just this; empty: the next step of the wait
 
 
 def container_problem(container: Object, crash_is_fault: bool = True) -> t.Optional[Problem]:
-    """What keeps one container from running, if it is more than a matter of time."""
+    """What keeps a container from running, unless it is just a matter of time."""
     name = container["name"]
     waiting, ended = query("state.waiting", container) or {}, query("state.terminated", container) or {}
     if waiting.get("reason") in FAILING:
         last = query("lastState.terminated", container) or {}
-        # How long the kubelet backs off says nothing of why it does; how the container ended does.
+        # The back-off time does not explain the crash; how the container ended does.
         crashed = waiting["reason"] == CRASHING and "exitCode" in last
         detail = how_it_ended(last, container.get("restartCount", 0)) if crashed else waiting.get("message") or ""
         fault = crash_is_fault or waiting["reason"] != CRASHING
         return Problem(f"container {name}: {waiting['reason']} {detail}".strip(), fault)
-    # Between two restarts a crashing container shows as terminated, on Kubernetes 1.35 most of the time.
+    # Between restarts, a crashing container shows as terminated, on Kubernetes 1.35 most of the time.
     if ended.get("exitCode") and container.get("restartCount", 0) >= CRASHES:
         return Problem(f"container {name} ends with {how_it_ended(ended, container['restartCount'])}", crash_is_fault)
     return None
@@ -58,7 +58,7 @@ def running_containers(pod: Object) -> t.List[str]:
 
 
 def failed_containers(pod: Object) -> t.List[Problem]:
-    """Of a pod in which none runs, how they ended: a wait gives them more attempts, a person wants to know."""
+    """If no container of a pod runs, how they ended: not a fault, since they are retried, but worth showing."""
     found, containers = [], container_statuses(pod)
     if query("[?state.running != `null`]", containers):
         return []
@@ -71,14 +71,14 @@ def failed_containers(pod: Object) -> t.List[Problem]:
 
 
 def how_it_ended(terminated: Object, restarts: int = 0, longest: int = 300) -> str:
-    """Exit code and last words of a container, at most `longest` characters of them."""
+    """Exit code and last words of a container, at most `longest` characters of the latter."""
     words = (terminated.get("message") or terminated.get("reason") or "").strip()[-longest:]
     text = f"exit code {terminated['exitCode']}" + (f", {restarts} restarts" if restarts else "")
     return f"{text}: {words}" if words else text
 
 
 def crashing(pod: Object) -> t.List[str]:
-    """The containers of a pod that crash again and again, and left no message."""
+    """The containers of a pod that keep crashing and left no message."""
     return [
         container["name"]
         for container in container_statuses(pod)
@@ -89,8 +89,8 @@ def crashing(pod: Object) -> t.List[str]:
 
 
 def last_words(pod: Object) -> t.Dict[str, str]:
-    """How the containers of a pod failed that are started again in it, by pod/container."""
-    # How a container of a deleted pod ends is no failure of its own.
+    """How the containers that are restarted within a pod failed, by pod/container."""
+    # If the pod was deleted, the end of its container is not a failure.
     states = ["lastState"] if query("metadata.deletionTimestamp", pod) else ["state", "lastState"]
     found = {}
     for container in container_statuses(pod):
@@ -112,18 +112,18 @@ def sandbox_failures(events: t.Iterable[Object]) -> t.Dict[str, t.List[str]]:
 
 
 def waits_for_its_parts(pod: Object) -> bool:
-    """Whether a pod is on a node, and none of its containers has begun: its network or a volume is not there yet."""
+    """Whether a pod has a node, but no container has started: its network or a volume is missing."""
     begun = query(BEGUN, container_statuses(pod))
     return bool(query("spec.nodeName", pod) and query("status.phase", pod) == "Pending" and not begun)
 
 
 def container_statuses(pod: Object) -> t.List[Object]:
-    """What the kubelet says of a pod's containers: init containers first."""
+    """The kubelet's status of a pod's containers: init containers first."""
     return query("status.[initContainerStatuses, containerStatuses][]", pod) or []
 
 
 def pod_problems(pod: Object, crash_is_fault: bool = True) -> t.List[Problem]:
-    """Of a pod that somebody starts again only so many times, a crash is not a fault."""
+    """Problems of a pod. If it is restarted only a limited number of times, a crash is not a fault."""
     name, found = pod["metadata"]["name"], []
     for container in container_statuses(pod):
         problem = container_problem(container, crash_is_fault)
@@ -137,7 +137,7 @@ def pod_problems(pod: Object, crash_is_fault: bool = True) -> t.List[Problem]:
 def newest_pods(pods: t.Sequence[Object]) -> t.List[Object]:
     """The pods of the newest revision that have not ended.
 
-    Those of the revision before may be broken, and are being replaced, as one is that was evicted.
+    Pods of the previous revision may be broken and are being replaced, as are evicted ones.
     """
 
     def revision(pod: Object) -> str:

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Pods that ask for a resource that no node has, such as an RDMA device where there is none: no waiting helps."""
+"""Pods that request a resource that no node has, such as an RDMA device: waiting does not help."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from .client import Cluster
 from .pod_problems import UNSCHEDULABLE, Problem
 from .query import Object, query
 
-INTERVAL = 15  # seconds between two looks at the nodes
+INTERVAL = 15  # seconds between two reads of the nodes
 
 
 def device_resources(amounts: t.Iterable[str]) -> t.Set[str]:
-    """Those that device plugins bring: unlike the kubelet's own, their names have a domain."""
+    """Resources of device plugins: unlike the kubelet's own, their names contain a domain."""
     return {name for name in amounts if "/" in name}
 
 
 def unknown_resources(pods: t.Sequence[Object], nodes: t.Sequence[Object]) -> t.List[Problem]:
-    """What pods without a node ask for and no node has ever had.
+    """Resources that unscheduled pods request and that no node has ever had.
 
-    A device plugin that is down leaves its resource on the node, at 0: that passes, and is not named here.
+    If a device plugin is down, the node keeps its resource at 0: that is temporary, and not reported here.
     """
     known: t.Set[str] = set().union(*(device_resources(query("status.capacity", node) or {}) for node in nodes))
     there = ", ".join(sorted(known)) or "nothing of that kind"
@@ -37,7 +37,7 @@ def unknown_resources(pods: t.Sequence[Object], nodes: t.Sequence[Object]) -> t.
 
 
 class NodeResources:
-    """What the nodes have, read again from time to time while there are pods without a node."""
+    """The resources of the nodes, read again from time to time while there are unscheduled pods."""
 
     def __init__(self, cluster: Cluster, clock: t.Callable[[], float] = time.monotonic) -> None:
         self.cluster, self.clock = cluster, clock
@@ -50,6 +50,6 @@ class NodeResources:
             self.asked = self.clock()
             try:
                 self.nodes = self.cluster.items("/api/v1/nodes", resourceVersion="0")
-            except FabricError:  # who may not read nodes is told what the scheduler says
+            except FabricError:  # without the right to read nodes, the scheduler's message must do
                 self.nodes = []
         return unknown_resources(unscheduled, self.nodes) if self.nodes else []

@@ -1,11 +1,11 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What helm runs between rendering and applying: `post_render.py CHANGES.json < manifests > manifests`.
+"""Runs between helm's rendering and applying: `post_render.py CHANGES.json < manifests > manifests`.
 
-It replaces images, gives tolerations to pods without any, and annotates pod templates with a checksum of the chart's
-own Secrets that they name, to roll them.
-Works on YAML nodes, not on values: a scalar keeps its text, and `8090:40` stays what it is.
-Stands alone: helm_release writes this file to disk as it is.
+It replaces images, adds tolerations to pods that have none, and annotates pod templates with a checksum of the chart's
+own Secrets that they refer to, so that a change rolls them out.
+Works on YAML nodes instead of values: a scalar keeps its text, and `8090:40` stays as it is.
+Self-contained: helm_release writes this file to disk as it is.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def scalars(node: t.Any) -> t.Iterator[t.Any]:
 
 
 def pod_specs(node: t.Any) -> t.Iterator[t.Any]:
-    """Every mapping that has a list of containers, wherever a kind keeps it."""
+    """Every mapping with a list of containers, wherever a kind has it."""
     if node is None or node.id == "scalar":
         return
     if node.id == "mapping" and getattr(child(node, "containers"), "id", "") == "sequence":
@@ -57,12 +57,12 @@ def pod_specs(node: t.Any) -> t.Iterator[t.Any]:
 
 
 def untyped(base: t.Any) -> t.Any:
-    """A loader or dumper to which a plain scalar is just its text."""
+    """A loader or dumper that treats a plain scalar as just its text."""
     return type("Untyped", (base,), {"yaml_implicit_resolvers": {}})
 
 
 def unfold(node: t.Any) -> None:
-    """Block style everywhere: inside [] and {} an empty or odd plain scalar could not be written as it is."""
+    """Use block style everywhere: inside [] and {}, an empty or odd plain scalar can't be written unchanged."""
     if node.id == "scalar":
         return
     node.flow_style = False
@@ -81,7 +81,7 @@ def replace_images(document: t.Any, images: t.Mapping[str, str]) -> None:
 
 
 def add_tolerations(document: t.Any, tolerations: t.Sequence[t.Mapping[str, t.Any]]) -> None:
-    """Tolerations for the pods that the chart gives none."""
+    """Add tolerations to pods for which the chart has none."""
     for spec in pod_specs(document) if tolerations else ():
         if not getattr(child(spec, "tolerations"), "value", None):
             made = yaml.compose(json.dumps(tolerations), Loader=untyped(yaml.SafeLoader))
@@ -90,7 +90,7 @@ def add_tolerations(document: t.Any, tolerations: t.Sequence[t.Mapping[str, t.An
 
 
 def secret_checksums(documents: t.Sequence[t.Any]) -> t.Dict[str, str]:
-    """A checksum of the content of each Secret of the chart."""
+    """A checksum of the content of each Secret in the chart."""
     sums = {}
     for document in documents:
         if getattr(child(document, "kind"), "value", "") == "Secret":
@@ -108,7 +108,7 @@ def text_node(value: str) -> t.Any:
 
 
 def grown(node: t.Any, key: str) -> t.Any:
-    """The mapping at `key`, made when it is missing or null."""
+    """The mapping at `key`, created if it is missing or null."""
     found = child(node, key)
     if found is not None and found.id == "mapping":
         return found
@@ -118,7 +118,7 @@ def grown(node: t.Any, key: str) -> t.Any:
 
 
 def add_checksums(document: t.Any, sums: t.Mapping[str, str]) -> None:
-    """Annotate a pod template with the checksums of the Secrets that it names."""
+    """Annotate a pod template with the checksums of the Secrets that it refers to."""
     if getattr(child(document, "kind"), "value", "") not in TEMPLATED:
         return
     template = child(document, "spec", "template")
@@ -131,7 +131,7 @@ def add_checksums(document: t.Any, sums: t.Mapping[str, str]) -> None:
 
 
 def render(manifests: str, images: t.Mapping[str, str], tolerations: t.Sequence[t.Mapping[str, t.Any]] = ()) -> str:
-    """The manifests as helm is to apply them."""
+    """The manifests for helm to apply."""
     nodes = yaml.compose_all(manifests, Loader=untyped(yaml.SafeLoader))
     documents = [node for node in nodes if getattr(node, "id", "") == "mapping"]
     sums = secret_checksums(documents)

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Read API objects, and JSON that tools print, by JMESPath."""
+"""Reads API objects, and JSON printed by tools, with JMESPath."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ import functools
 import json
 import typing as t
 
-Object = t.Dict[str, t.Any]  # of the API, as JSON
+Object = t.Dict[str, t.Any]  # an API object, as JSON
 
 
 @functools.lru_cache(maxsize=None)
 def _compiled(expression: str) -> t.Any:
-    import jmespath  # not at the top: filters that only share a file with readers of objects do without
+    import jmespath  # not at the top: filters that only share a file with code that reads objects don't need it
 
     return jmespath.compile(expression)
 
 
 def query(expression: str, data: t.Any) -> t.Any:
-    """What `expression` finds in `data`; None where any part of its path is missing."""
+    """What `expression` finds in `data`; None if any part of its path is missing."""
     return _compiled(expression).search(data)
 
 
 def quoted(key: str) -> str:
-    """A key with dots or slashes, such as a label's, as a part of an expression."""
+    """A key with dots or slashes, such as a label's, quoted for an expression."""
     return json.dumps(key)

@@ -24,7 +24,7 @@ from .query import Object, query, quoted
 
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 WORKLOADS = ("Deployment", "DaemonSet", "StatefulSet")
-# Where the API has the revisions of a workload's pods, and the number and the hash of each.
+# The API's revisions of a workload's pods, and where each has its number and hash.
 REVISIONS = {
     "Deployment": (
         "replicasets",
@@ -33,26 +33,26 @@ REVISIONS = {
     ),
     "DaemonSet": ("controllerrevisions", "revision", "controller-revision-hash"),
 }
-TAINTED = "untolerated taint"  # in the scheduler's message of a pod that finds no node
-# The network operator sets these itself, when it gets to a node.
+TAINTED = "untolerated taint"  # in the scheduler's message about a pod without a node
+# The network operator sets these labels itself, when it gets to a node.
 OPERATORS_LABELS = "network.nvidia.com/operator."
 
 
 class WantedObject(t.TypedDict):
-    """An object that has to be ready, as the module's option has it."""
+    """An object that must be ready, as in the module's option."""
 
     api_version: str
     kind: str
     name: str
     namespace: str  # empty for kinds that have none
     field: str  # of a custom resource, as JMESPath
-    value: str  # empty: the object only has to be there
+    value: str  # empty: the object only has to exist
     reason: str  # of the condition Ready; empty: any
-    required: bool  # whether it has to be there
+    required: bool  # whether it must exist
 
 
 class ReadyOptions(t.TypedDict):
-    """What has to be ready. None: nothing of the sort."""
+    """What must be ready. None: nothing of that kind."""
 
     objects: t.Optional[t.List[WantedObject]]
     crds: t.Optional[t.List[str]]
@@ -62,7 +62,7 @@ class ReadyOptions(t.TypedDict):
 
 
 def rollout_pending(workload: Object) -> str:
-    """Why a workload is not fully rolled out; empty when it is."""
+    """Why a workload is not fully rolled out; empty if it is."""
     status = workload.get("status") or {}
     if status.get("observedGeneration", 0) < workload["metadata"].get("generation", 0):
         return "its controller has not seen the last change"
@@ -74,7 +74,7 @@ def rollout_pending(workload: Object) -> str:
     else:
         wanted, updated = query("spec.replicas", workload), status.get("updatedReplicas", 0)
         wanted = 1 if wanted is None else wanted
-        available = status.get("availableReplicas", 0)  # left out by the API while there are none
+        available = status.get("availableReplicas", 0)  # omitted by the API if there are none
         if status.get("replicas", 0) > updated:
             return f"{status['replicas'] - updated} old pods are still there"
     if updated < wanted or available < wanted:
@@ -94,14 +94,14 @@ def tolerates(tolerations: t.Sequence[Object], taint: Object) -> bool:
 
 
 def missing_labels(daemonset: Object, nodes: t.Sequence[Object]) -> t.List[str]:
-    """What a DaemonSet selects by and no node has, each as `label=value`."""
+    """Labels in a DaemonSet's node selector that no node has, each as `label=value`."""
     labels = [query("metadata.labels", node) or {} for node in nodes]
     selector = query("spec.template.spec.nodeSelector", daemonset) or {}
     return [f"{k}={v}" for k, v in sorted(selector.items()) if not any(own.get(k) == v for own in labels)]
 
 
 def no_node_reason(daemonset: Object, nodes: t.Sequence[Object]) -> str:
-    """Why no node is to run a DaemonSet: labels that no node has, or taints that it does not tolerate."""
+    """Why a DaemonSet runs on no node: labels that no node has, or taints that it does not tolerate."""
     pod = query("spec.template.spec", daemonset) or {}
     unmet = missing_labels(daemonset, nodes)
     if unmet:
@@ -121,14 +121,14 @@ def condition_true(obj: t.Optional[Object], name: str) -> bool:
 
 
 def answering_pods(pods: t.Sequence[Object], nodes: t.Sequence[Object]) -> t.List[Object]:
-    """The pods that are not on a node whose kubelet no longer answers: what these do nobody knows."""
+    """The pods except those on a node whose kubelet no longer answers, whose state is unknown."""
     ready = "status.conditions[?type=='Ready'].status | [0]"
     lost = {node["metadata"]["name"] for node in nodes if query(ready, node) == "Unknown"}
     return [pod for pod in pods if query("spec.nodeName", pod) not in lost]
 
 
 def only_lost_nodes_miss_it(workload: Object, pods: t.Sequence[Object], answering: t.Sequence[Object]) -> bool:
-    """Whether all other pods are ready, and of the newest revision. A node that died must not hold up the others."""
+    """Whether all other pods are ready and of the newest revision. A dead node must not hold up the others."""
     status, newest = workload.get("status") or {}, newest_pods(pods)
     seen = status.get("observedGeneration", 0) >= workload["metadata"].get("generation", 0)
     if not seen or len(answering) == len(pods):
@@ -136,16 +136,16 @@ def only_lost_nodes_miss_it(workload: Object, pods: t.Sequence[Object], answerin
     running = [pod for pod in answering if pod in newest and condition_true(pod, "Ready")]
     of_daemon_set = workload["kind"] == "DaemonSet"
     wanted = status.get("desiredNumberScheduled", 0) if of_daemon_set else query("spec.replicas", workload) or 1
-    # Of a Deployment somebody has to do its work.
+    # A Deployment needs at least one running pod.
     enough = of_daemon_set or bool(running)
     return enough and len(running) == len(answering) and len(pods) >= wanted
 
 
 def of_current_revision(cluster: Cluster, workload: Object, pods: t.Sequence[Object]) -> t.List[Object]:
-    """The pods of the revision that is rolled out. Those of a former one are replaced, whatever they lack."""
+    """The pods of the revision that is rolled out. Pods of a former one are replaced anyway."""
     metadata, status = workload["metadata"], workload.get("status") or {}
     if status.get("observedGeneration", 0) < metadata.get("generation", 0):
-        return []  # its controller has not begun
+        return []  # its controller has not started
     kind, number, label = REVISIONS[workload["kind"]]
     revisions = [
         revision
@@ -160,7 +160,7 @@ def of_current_revision(cluster: Cluster, workload: Object, pods: t.Sequence[Obj
 
 
 def not_ready(pod: Object) -> t.List[Problem]:
-    """What the kubelet says of a pod that runs, and is not ready."""
+    """What the kubelet reports about a running pod that is not ready."""
     message = query("status.conditions[?type=='Ready' && status=='False'].message | [0]", pod)
     where = f"pod {pod['metadata']['name']} on {query('spec.nodeName', pod)}"
     return [Problem(f"{where}: {message}")] if message else []
@@ -169,14 +169,14 @@ def not_ready(pod: Object) -> t.List[Problem]:
 def _waiting(
     cluster: Cluster, namespace: str, pods: t.Sequence[Object], selector: str
 ) -> t.Tuple[t.Dict[str, Object], t.List[Object]]:
-    """Pods that wait for their parts, by UID, and events of them: not those of an earlier pod of the same name."""
+    """Pods without a started container, by UID, and their events, without those of earlier pods of the same name."""
     waiting = {pod["metadata"].get("uid"): pod for pod in pods if waits_for_its_parts(pod)}
     events = cluster.items(f"/api/v1/namespaces/{namespace}/events", fieldSelector=selector) if waiting else []
     return waiting, [event for event in events if event["involvedObject"].get("uid") in waiting]
 
 
 def network_problems(cluster: Cluster, namespace: str, pods: t.Sequence[Object]) -> t.List[Problem]:
-    """Pods whose network could not be set up so far: only events say so. The kubelet tries again by itself."""
+    """Pods whose network could not be set up so far: only events show that. The kubelet retries by itself."""
     waiting, events = _waiting(cluster, namespace, pods, SANDBOX_EVENTS)
     failures = sandbox_failures(events)
     return [
@@ -188,7 +188,7 @@ def network_problems(cluster: Cluster, namespace: str, pods: t.Sequence[Object])
 
 
 def mount_problems(cluster: Cluster, namespace: str, pods: t.Sequence[Object]) -> t.List[Problem]:
-    """Pods of which a volume could not be mounted so far: only events say so."""
+    """Pods with a volume that could not be mounted so far: only events show that."""
     waiting, events = _waiting(cluster, namespace, pods, MOUNT_EVENTS)
     told = {event["involvedObject"]["uid"]: event.get("message", "") for event in events}
     return [
@@ -201,7 +201,7 @@ def mount_problems(cluster: Cluster, namespace: str, pods: t.Sequence[Object]) -
 
 
 def pressure_problems(cluster: Cluster, found: t.Sequence[Problem]) -> t.List[Problem]:
-    """What nodes are short of, where pods find none: the scheduler's message counts taints and does not name them."""
+    """What nodes are short of, if pods find none: the scheduler's message counts taints without naming them."""
     if not any(TAINTED in problem.text for problem in found):
         return []
     nodes = {node["metadata"]["name"]: pressures(node) for node in cluster.items("/api/v1/nodes")}
@@ -211,7 +211,7 @@ def pressure_problems(cluster: Cluster, found: t.Sequence[Problem]) -> t.List[Pr
 
 
 def stated_reason(obj: Object) -> t.Tuple[str, str]:
-    """Reason and message of a custom resource: of its condition Error or Degraded while that is true, else of Ready."""
+    """Reason and message of a custom resource, from its condition Error or Degraded if true, else from Ready."""
     conditions = {c["type"]: c for c in query("status.conditions", obj) or []}
     telling = next((name for name in ("Error", "Degraded") if condition_true(obj, name)), "Ready")
     speaking = conditions.get(telling) or {}
@@ -219,7 +219,7 @@ def stated_reason(obj: Object) -> t.Tuple[str, str]:
 
 
 class ObjectWatch:
-    """Workloads, custom resources, definitions and webhooks that have to be ready."""
+    """Workloads, custom resources, CRDs and webhooks that must be ready."""
 
     what = "the objects"
     next_step = "Fix what is named (image, label, toleration, log of the crashing container) and run again."
@@ -231,7 +231,7 @@ class ObjectWatch:
         """Everything that is not ready now."""
         wanted = self.params["objects"] or ()
         found = [each for one in wanted if one["kind"] in WORKLOADS for each in self.object_problems(one)]
-        # Until the operator itself runs, its DaemonSets are those of its former release or settings.
+        # Until the operator itself runs, its DaemonSets belong to its former release or settings.
         rolled_out = not found
         for one in wanted:
             if one["kind"] not in WORKLOADS:
@@ -261,16 +261,16 @@ class ObjectWatch:
         )
 
     def state_problems(self, name: str, current: Object, wanted: WantedObject) -> t.List[Problem]:
-        """A custom resource says itself whether it is ready; its workloads say why not.
+        """A custom resource reports whether it is ready; its workloads show why not.
 
-        Its operator counts the pods of nodes that have died, too, which must not hold up the others.
+        Its operator also counts pods on dead nodes, which must not hold up the others.
         """
         seen, (reason, message) = query(wanted["field"], current), stated_reason(current)
         if not wanted["value"] or (seen == wanted["value"] and wanted["reason"] in ("", reason)):
             return []
         states = query("status.appliedStates[?state!='ready' && state!='ignore']", current) or []
         causes: t.List[Problem] = []
-        held_up = 0  # DaemonSets that only nodes that have died keep from being ready
+        held_up = 0  # DaemonSets that only dead nodes keep from being ready
         for namespace in self.params["watch"]:
             for kind in ("DaemonSet", "Deployment"):
                 for workload in self.cluster.items(f"/apis/apps/v1/namespaces/{namespace}/{kind.lower()}s"):
@@ -316,7 +316,7 @@ class ObjectWatch:
         return [Problem(f"{name}: {pending}"), *reasons, *self.resources.problems(newest)]
 
     def refusals(self, obj: Object) -> t.List[Problem]:
-        """Whether the API server, with its webhooks, takes a new object. Nothing is stored."""
+        """Problems if the API server, with its webhooks, refuses a new object. Nothing is stored."""
         resource = self.cluster.resource(obj["apiVersion"], obj["kind"])
         if resource is None:
             return [Problem(f"the kind {obj['kind']} is not served")]

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a kubeconfig lacks of the rights that it needs, all at once: the API would refuse one after the other."""
+"""Which needed rights a kubeconfig lacks, all at once: the API would refuse one after the other."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 AUTHENTICATION = "authentication.k8s.io/v1"
 WHO_AM_I = f"/apis/{AUTHENTICATION}/selfsubjectreviews"
 Rights = t.Mapping[str, t.Sequence[str]]  # verbs by resource and API group, in all namespaces
-# Of site. Charts of operators need more, which an administrator has.
+# The rights for site. Operators' charts need more, which an administrator has.
 NEEDED: Rights = {
     "nodes": ("list", "patch"),
     "namespaces": ("create", "delete"),
@@ -36,7 +36,7 @@ NEEDED: Rights = {
     "network-attachment-definitions.k8s.cni.cncf.io": ("create",),
 }
 
-# Of the proof of any cluster. It writes in a namespace of its own, whose name it does not know before.
+# The rights for proving any cluster. The proof writes to its own namespace, whose name is not known before.
 TO_PROVE: Rights = {
     "nodes": ("list",),
     "namespaces": ("list", "create", "patch", "delete"),
@@ -64,7 +64,7 @@ TO_PROVE: Rights = {
     "overlappingrangeipreservations.whereabouts.cni.cncf.io": ("list",),
 }
 
-# Of marks on nodes: their taints, and their conditions.
+# The rights for marks on nodes: taints and conditions.
 TO_MARK: Rights = {"nodes": ("patch",), "nodes/status": ("patch",)}
 
 
@@ -79,9 +79,9 @@ def may(cluster: Cluster, verb: str, resource: str, group: str, part: str = "") 
 
 
 def missing_rights(cluster: Cluster, needed: t.Optional[Rights] = None) -> t.List[str]:
-    """Each as a verb and a resource. One question for an administrator, or where there is no cluster yet none.
+    """Missing rights, each as a verb and a resource. One request for an administrator, none without a cluster.
 
-    needed: other rights than those of site.
+    needed: rights other than those for site.
     """
     if not cluster.present or may(cluster, "*", "*", "*"):
         return []
@@ -94,7 +94,7 @@ def missing_rights(cluster: Cluster, needed: t.Optional[Rights] = None) -> t.Lis
 
 
 def require_rights(cluster: Cluster, needed: Rights, what: str, next_step: str) -> None:
-    """FabricError with all that is missing, and who lacks it."""
+    """FabricError with all missing rights, and the user who lacks them."""
     missing = missing_rights(cluster, needed)
     if missing:
         user = user_name(cluster)
@@ -103,7 +103,7 @@ def require_rights(cluster: Cluster, needed: Rights, what: str, next_step: str) 
 
 
 def user_name(cluster: Cluster) -> str:
-    """Who the API takes the kubeconfig for; empty where it does not say, as before Kubernetes 1.28."""
+    """The user that the API sees behind the kubeconfig; empty if it does not tell, as before Kubernetes 1.28."""
     if not cluster.present:
         return ""
     try:
@@ -116,7 +116,7 @@ def user_name(cluster: Cluster) -> str:
 
 
 def served_rights(cluster: Cluster, needed: Rights) -> Rights:
-    """Without those of API groups that the cluster does not serve: there is nothing to read in them."""
+    """The rights without those for API groups that the cluster does not serve: there is nothing to read in them."""
     served = {group["name"] for group in (cluster.get("/apis") or {}).get("groups") or ()}
     groups = {name: name.partition(".")[2] for name in needed}
     return {name: verbs for name, verbs in needed.items() if not groups[name] or groups[name] in served}

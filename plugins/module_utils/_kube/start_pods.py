@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Pods that show that pods can start: each gets its addresses, runs nothing, and is removed again."""
+"""Test pods that show that pods can start: each gets its addresses, runs nothing, and is removed again."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from .query import Object, query, quoted
 from .readiness import network_problems
 
 LABEL = "fabric.ipu/start"
-# The kubelet sets up the pod's network before it looks for the image, and this one it neither has nor pulls.
+# The kubelet sets up a pod's network before it looks for the image, and this image is neither present nor pulled.
 IMAGE = "localhost/ipu-fabric/no-image:none"
-REMOVAL = 60  # seconds until a pod has given back its addresses
-SPARE = 60  # seconds after the wait until the kubelet itself ends a pod that a killed run has left
+REMOVAL = 60  # seconds until a pod's addresses are released
+SPARE = 60  # seconds after the wait until the kubelet itself ends a pod that a killed run left
 OS = f"metadata.labels.{quoted('kubernetes.io/os')}"
 
 
 class StartPod(t.TypedDict):
-    """A pod that has to start, as the module's option has it."""
+    """A pod that must start, as in the module's option."""
 
-    name: str  # of the network that it asks for; empty: the cluster's own only
+    name: str  # network that it requests; empty: only the cluster's own
     namespace: str
     hosts: t.List[str]  # nodes that have the network
 
@@ -36,7 +36,7 @@ class StartPod(t.TypedDict):
 def choose_node(nodes: t.Sequence[Object], hosts: t.Sequence[str]) -> str:
     """A Ready node to start on, without taints if there is one; empty if none is Ready.
 
-    An inventory may call hosts otherwise than the cluster calls its nodes: then each node will do.
+    If the inventory's host names differ from the cluster's node names, any node will do.
     """
     named = [node for node in nodes if node["metadata"]["name"] in hosts]
     able = [node for node in named or nodes if not why_not_ready(node) and query(OS, node) in (None, "linux")]
@@ -58,7 +58,7 @@ def manifest(wanted: StartPod, node: str, lifetime: int) -> Object:
         **pod,
         "metadata": {**pod["metadata"], "labels": {LABEL: "pod"}, "annotations": networks},
         "spec": {
-            "nodeName": node,  # a cordoned node will do
+            "nodeName": node,  # works on a cordoned node too
             "containers": [only],
             "activeDeadlineSeconds": lifetime,
             "terminationGracePeriodSeconds": 1,
@@ -70,7 +70,7 @@ def manifest(wanted: StartPod, node: str, lifetime: int) -> Object:
 
 
 class PodWatch:
-    """Pods that have to start. In its context only: what a killed run has left goes before, and its own pods after."""
+    """Pods that must start. Its context first removes leftovers of a killed run, and finally its own pods."""
 
     what = "pods that are to start"
     next_step = "Read the events of the namespace, and the logs of the kubelet and of multus on that node."
@@ -82,7 +82,7 @@ class PodWatch:
         self.remove()
 
     def __exit__(self, kind: t.Optional[t.Type[BaseException]], *_more: object) -> None:
-        # Why a pod did not start says more than that it does not go either.
+        # Why a pod did not start matters more than that it can't be removed.
         with contextlib.suppress(*[FabricError] if kind else []):
             self.remove()
 
@@ -99,7 +99,7 @@ class PodWatch:
         wait_until(self.left, REMOVAL, "A test pod is not deleted.", step, 0.5)
 
     def problems(self) -> t.List[Problem]:
-        """Why pods have not started yet. One that is not there is created."""
+        """Why pods have not started yet. Missing pods are created."""
         return [problem for wanted in self.wanted for problem in self.start_problems(wanted)]
 
     def create(self, wanted: StartPod) -> Problem:
@@ -110,7 +110,7 @@ class PodWatch:
         try:
             self.cluster.apply(manifest(wanted, node, self.lifetime))
         except FabricError as error:
-            # Passes in a namespace that is new: its service account comes a moment later.
+            # Passes in a new namespace: its service account appears a moment later.
             return Problem(f"pod {name}: {error.seen}", True)
         return Problem(f"pod {name} on {node} has just been created")
 

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Waiting for nodes, objects, networks, pods and jobs: one loop, which stops early when waiting can't help."""
+"""Waits for nodes, objects, networks, pods and jobs: one loop, which stops early if waiting can't help."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from .start_pods import PodWatch
 
 
 class Watch(t.Protocol):
-    """One kind of thing that is waited for."""
+    """Something to wait for."""
 
-    what: str  # as the error message calls it
+    what: str  # its name in the error message
     next_step: str
 
     def problems(self) -> t.List[Problem]:
@@ -34,7 +34,7 @@ class Watch(t.Protocol):
 
 
 class NodeWatch:
-    """Nodes that have to be Ready."""
+    """Nodes that must be Ready."""
 
     what = "nodes"
     next_step = "See journalctl -u kubelet on these hosts, and kubectl get pods -A for the pod network."
@@ -48,7 +48,7 @@ class NodeWatch:
 
 
 class AttachmentWatch:
-    """NetworkAttachmentDefinitions that have to say what was planned, whichever controller creates them."""
+    """NetworkAttachmentDefinitions that must match the plan, whichever controller creates them."""
 
     what = "network attachments"
     next_step = "Read the log of the controller that creates them."
@@ -63,17 +63,17 @@ class AttachmentWatch:
 
 @dataclass
 class Limits:
-    """How long to wait, in seconds, and what the error says."""
+    """How long to wait, in seconds, and the next step in the error."""
 
     what: str
     next_step: str
     timeout: float  # in all
-    patience: float  # that a fault has to stay before the wait is given up
-    settle: float  # that everything has to stay ready
+    patience: float  # for which a fault must persist before the wait is given up
+    settle: float  # for which everything must stay ready
 
 
 class Wait:
-    """The clock of a wait: a fault counts when it has stayed for a while, and so does being ready."""
+    """The clock of a wait: faults, and readiness, count only after they have persisted for a while."""
 
     def __init__(self, limits: Limits, clock: t.Callable[[], float] = time.monotonic) -> None:
         self.limits, self.clock = limits, clock
@@ -85,7 +85,7 @@ class Wait:
         return self.clock() - self.start
 
     def done(self, problems: t.Sequence[Problem]) -> bool:
-        """True when ready; FabricError when it never will be or the time is up."""
+        """True if ready; FabricError if that will never happen or the time is up."""
         now, faults = self.clock(), [problem for problem in problems if problem.fault]
         self.ready_since = None if problems else now if self.ready_since is None else self.ready_since
         self.faulty_since = None if not faults else now if self.faulty_since is None else self.faulty_since
@@ -109,7 +109,7 @@ class Wait:
 
 
 def watches(cluster: Cluster, params: Object, recorders: t.Optional[Recorders] = None) -> t.List[Watch]:
-    """What the options ask to wait for."""
+    """The watches for what the options ask to wait for."""
     found: t.List[Watch] = []
     if params["nodes"] is not None:
         found.append(NodeWatch(cluster, params["nodes"]))
@@ -125,12 +125,12 @@ def watches(cluster: Cluster, params: Object, recorders: t.Optional[Recorders] =
 
 
 def wait_for(module: AnsibleModule, recorders: t.Optional[Recorders] = None) -> t.Dict[str, t.Any]:
-    """Body of the module kube_wait. recorders: what records jobs that ask for it."""
+    """Body of the module kube_wait. recorders: record jobs that ask for it."""
     params, cluster = module.params, connect(module)
     found = watches(cluster, params, recorders)
     jobs = [watch for watch in found if isinstance(watch, JobWatch)]
     if module.check_mode:
-        # A job is left out: the existing one may be of a former run. Pods are, too: they would be created.
+        # A job is left out, since the existing one may be of a former run, and so are pods, which would be created.
         asked = [watch for watch in found if not isinstance(watch, (JobWatch, PodWatch)) and cluster.present]
         pending = [problem.text for watch in asked for problem in watch.problems()]
         return {"changed": False, "waited": 0.0, "pending": pending, "status": {}, "logs": {}, "record": {}}
@@ -154,5 +154,5 @@ def wait_for(module: AnsibleModule, recorders: t.Optional[Recorders] = None) -> 
 
 
 def record_of(jobs: t.Sequence[JobWatch]) -> t.Dict[str, t.Any]:
-    """That of the one job that there may be."""
+    """The record of the only job, if there is one."""
     return {key: value for watch in jobs for key, value in watch.record().items()}

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a control plane has that no other host can give back: etcd's data, the PKI, the key of secrets."""
+"""What a control plane has that no other host can restore: etcd's data, the PKI, and the keys of Secrets."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from .membership import host_name
 if t.TYPE_CHECKING:
     from ansible.module_utils.basic import AnsibleModule
 
-DIRECTORY = "/var/lib/ipu-fabric/backup"  # for root alone
+DIRECTORY = "/var/lib/ipu-fabric/backup"  # for root only
 NAME = "control-plane.tar.gz"
-OLD = 86400  # seconds after which nobody fetches an archive any more
+OLD = 86400  # seconds after which nobody will fetch an archive any more
 SNAPSHOT = "etcd.db"
 PKI = f"{paths.KUBERNETES}/pki"
 API_SERVER = f"{paths.MANIFESTS}/kube-apiserver.yaml"
-# Without these the hosts and service accounts of the cluster would not be believed after a restore.
+# Without these, a restored cluster would not trust its hosts and service accounts.
 KEYS = (
     "ca.crt",
     "ca.key",
@@ -41,13 +41,13 @@ KEYS = (
 
 
 def encryption_config(manifest: str) -> str:
-    """The file that has the keys for secrets in etcd, from the API server's manifest; empty without encryption."""
+    """The file with the encryption keys of Secrets, from the API server's manifest; empty without encryption."""
     match = re.search(r"--encryption-provider-config[= ]([^\s\"',]+)", manifest)
     return match.group(1) if match else ""
 
 
 def find_files() -> t.List[str]:
-    """Every file to save, without the directories above it. Links are not followed."""
+    """Every file to save, without its parent directories. Links are not followed."""
     missing = [f"{PKI}/{name}" for name in KEYS if not os.path.isfile(f"{PKI}/{name}")]
     found = [os.path.join(top, name) for top, _directories, names in os.walk(PKI) for name in names]
     keys = encryption_config(read_text(API_SERVER))
@@ -69,7 +69,7 @@ def find_files() -> t.List[str]:
 
 
 def make_directory() -> None:
-    """Without what killed runs have left. An archive of today may be one that another backup is about to fetch."""
+    """Create the directory, without leftovers of killed runs. Another backup may be about to fetch today's archives."""
     os.makedirs(DIRECTORY, mode=0o700, exist_ok=True)
     os.chmod(DIRECTORY, 0o700)
     for name in os.listdir(DIRECTORY):
@@ -79,7 +79,7 @@ def make_directory() -> None:
 
 
 def pack(path: str, files: t.Mapping[str, str]) -> None:
-    """Files under their names in an archive that root alone reads."""
+    """Pack files under their names into an archive that only root can read."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with open(descriptor, "wb") as out:
         with tarfile.open(fileobj=out, mode="w:gz", compresslevel=1) as archive:
@@ -90,7 +90,7 @@ def pack(path: str, files: t.Mapping[str, str]) -> None:
 
 
 def write(path: str, files: t.Sequence[str], etcd: snapshot.EtcdFacts, timeout: int) -> str:
-    """The archive; its digest is returned."""
+    """Write the archive, and return its digest."""
     make_directory()
     data = os.path.join(DIRECTORY, SNAPSHOT)
     snapshot.check_destination(data, 2 * etcd["database_bytes"])
@@ -106,8 +106,8 @@ def write(path: str, files: t.Sequence[str], etcd: snapshot.EtcdFacts, timeout: 
 
 
 def back_up(module: AnsibleModule) -> t.Dict[str, object]:
-    """An archive of this control plane."""
-    # Of this run alone: another one may be about to fetch its own.
+    """Create an archive of this control plane."""
+    # A name for this run only: another run may be about to fetch its own archive.
     path = os.path.join(DIRECTORY, f"{secrets.token_hex(4)}-{NAME}")
     timeout: int = module.params["timeout"]
     if module.check_mode:

@@ -1,8 +1,8 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What kubeadm init and kubeadm join have in common: they can be run again after any interruption.
+"""What kubeadm init and kubeadm join have in common: both can be repeated after any interruption.
 
-Ours, since kubeadm does not tell a member from a half-made node or from a node of another cluster.
+kubeadm itself can't tell a member from a half-made node or from a node of another cluster.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ PATIENCE = 60  # seconds that a node or an API server may take to come up
 
 
 class HostState(Membership):
-    """A host's membership, and how far an interrupted kubeadm came on it."""
+    """A host's membership, and how far an interrupted kubeadm got on it."""
 
-    complete: bool  # all of it is done: only the marker may be left
-    may_be_member: bool  # it came so far that only the API can tell whether it is one
+    complete: bool  # everything is done: only the marker may be left
+    may_be_member: bool  # it got so far that only the API can tell whether it is a member
 
 
 def write_marker(module: AnsibleModule, command: str) -> None:
@@ -55,9 +55,9 @@ def is_api_ready() -> bool:
 
 
 class Bootstrap(abc.ABC):
-    """A way to make a host a node; init.py and join.py say what differs."""
+    """A way to make a host a node; init.py and join.py define what differs."""
 
-    command: t.ClassVar[str]  # of kubeadm
+    command: t.ClassVar[str]  # the kubeadm command
 
     def __init__(self, module: AnsibleModule) -> None:
         self.module = module
@@ -71,18 +71,18 @@ class Bootstrap(abc.ABC):
 
     @abc.abstractmethod
     def may_be_member(self) -> bool:
-        """Whether what was interrupted may be, or still become, a member by itself."""
+        """Whether the interrupted host may be, or still become, a member by itself."""
 
     @abc.abstractmethod
     def documents(self) -> t.List[Document]:
         """The configuration for kubeadm."""
 
     def before_reset(self) -> None:
-        """Steps for which the host must still have its files."""
+        """Steps that need the host's files, before they are removed."""
         return
 
     def check_marker(self) -> None:
-        """Go on with the command that was interrupted, and no other: what it made would be taken for something else."""
+        """Allow only the command that was interrupted: another one would misread what it left behind."""
         interrupted = read_text(paths.MARKER).strip()
         if interrupted not in ("", self.command):
             raise FabricError(
@@ -96,7 +96,7 @@ class Bootstrap(abc.ABC):
             )
 
     def read_state(self) -> HostState:
-        """With the lock held, an unfinished host is one that was interrupted."""
+        """The host's state. Hold the lock when calling: then an unfinished host is one that was interrupted."""
         state = inspect_host(self.node_name, self.control_plane, os.path.exists(paths.MARKER))
         if state["membership"] == "expired":
             raise FabricError(
@@ -118,7 +118,7 @@ class Bootstrap(abc.ABC):
         return {**state, "complete": complete, "may_be_member": self.may_be_member()}
 
     def decide(self) -> t.Tuple[HostState, str]:
-        """The host's state, and what to do about it, once nothing comes up any more by itself."""
+        """The host's state and the next action, after waiting for anything that still comes up by itself."""
         self.check_marker()
         give_up = time.monotonic() + (0 if self.module.check_mode else PATIENCE)
         while True:

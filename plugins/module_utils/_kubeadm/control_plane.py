@@ -1,8 +1,8 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Settings of a control plane that runs: manifests as kubeadm renders them, files that they name, modes.
+"""Settings of a running control plane: manifests as kubeadm renders them, the files they refer to, and file modes.
 
-kubeadm renders the manifests by a dry run into a directory of its own; they are compared before they are put in place.
+kubeadm renders the manifests in a dry run into a separate directory; they are compared before they are put in place.
 """
 
 from __future__ import annotations
@@ -37,26 +37,26 @@ DRY_RUN = "KUBEADM_INIT_DRYRUN_DIR"
 
 
 class ConfigMapMetadata(t.TypedDict, total=False):
-    """Which version of it."""
+    """The version of the ConfigMap."""
 
     resourceVersion: str
 
 
 class ConfigMap(t.TypedDict, total=False):
-    """The parts of kubeadm-config that are read."""
+    """The parts of kubeadm-config that are read here."""
 
     metadata: ConfigMapMetadata
     data: t.Dict[str, str]
 
 
 class State(t.TypedDict):
-    """What is compared before and after."""
+    """The state that is compared before and after."""
 
-    arguments: t.Dict[str, t.Dict[str, str]]  # of the table, by static pod
+    arguments: t.Dict[str, t.Dict[str, str]]  # arguments in the hardening table, by static pod
     files: t.Dict[str, str]  # content by path
     open_files: t.List[str]
     super_admin: bool
-    restart: t.List[str]  # static pods that run since before their files were written
+    restart: t.List[str]  # static pods that started before their files were written
 
 
 def cluster_document(documents: t.Sequence[Document]) -> ClusterConfiguration:
@@ -69,7 +69,7 @@ def cluster_document(documents: t.Sequence[Document]) -> ClusterConfiguration:
 
 
 def lost_lines(before: str, after: str, own: t.Iterable[str]) -> t.List[str]:
-    """Lines of a manifest that the rendered one would lose, but for those with something of ours in them."""
+    """Lines of a manifest that the rendered one would lose, except those that contain one of our marks."""
     kept_lines = {line.strip() for line in after.splitlines()}
     marks = list(own)
     return [
@@ -80,14 +80,14 @@ def lost_lines(before: str, after: str, own: t.Iterable[str]) -> t.List[str]:
 
 
 def own_marks(component: Component) -> t.List[str]:
-    """What lines of ours have in them. An argument of kubeadm's may give way to one of the table."""
+    """What marks a line as ours. A kubeadm argument may be replaced by one in the table."""
     arguments = [f"--{name}=" for name in own_values(component)]
-    # The threshold follows from the time-out that kubeadm had when it made the manifest.
+    # The failure threshold depends on kubeadm's time-out when it wrote the manifest.
     return [*arguments, paths.HARDENING, AUDIT_LOGS, "hardening", "audit-logs", "failureThreshold:"]
 
 
 def read_config_map(module: AnsibleModule) -> ConfigMap:
-    """kubeadm's configuration of the cluster, as this control plane's administrator reads it."""
+    """kubeadm's configuration of the cluster, read as this control plane's administrator."""
     printed = printed_by(
         run_kubectl(paths.ADMIN, "get", "--raw", CONFIG_MAP, timeout=SECONDS),
         SECONDS,
@@ -111,7 +111,7 @@ class ControlPlane:
         return {file["path"]: {"content": file["content"], "mode": "0600"} for file in self.files}
 
     def write_files(self) -> t.Dict[str, object]:
-        """Only files, of a host that becomes a control plane: kubeadm does the rest."""
+        """Only write the files, on a host that is about to become a control plane: kubeadm does the rest."""
         wanted = self.wanted_files()
         before = {path: read_file(path) for path in wanted}
         if before != wanted and not self.module.check_mode:
@@ -127,7 +127,7 @@ class ControlPlane:
         return {"changed": False, "configuration": configuration, "encryption": Encryption(self.module).read()}
 
     def upload(self) -> t.Dict[str, object]:
-        """kubeadm's configuration, from which control planes join and are upgraded."""
+        """Upload kubeadm's configuration, which later joins and upgrades of control planes use."""
         found = read_config_map(self.module)
         before = found.get("data", {}).get("ClusterConfiguration", "")
         text: str = self.module.params["configuration"]
@@ -153,7 +153,7 @@ class ControlPlane:
         return {"changed": unfinished, "action": action}
 
     def look(self) -> t.Tuple[State, State]:
-        """The control plane as it is, and as it is wanted."""
+        """The control plane's present and wanted state."""
         configuration = cluster_document(self.documents)
         running = read_arguments(paths.ROOT)
         differing = differences(configuration, running)
@@ -210,7 +210,7 @@ class ControlPlane:
             self.remove_super_admin()
 
     def render(self, kubeadm: Kubeadm, pods: t.Sequence[str]) -> Files:
-        """Manifests of kubeadm for its new configuration."""
+        """Manifests that kubeadm renders from its new configuration."""
         shutil.rmtree(paths.RENDERED, ignore_errors=True)
         os.makedirs(paths.RENDERED, mode=0o700)
         os.environ[DRY_RUN] = paths.RENDERED
@@ -243,7 +243,7 @@ class ControlPlane:
         return stat.S_IMODE(os.stat(path).st_mode) & 0o600
 
     def remove_super_admin(self) -> None:
-        """It bypasses RBAC. kubeadm regenerates it from the CA's key: kubeadm init phase kubeconfig super-admin."""
+        """Remove super-admin.conf, which bypasses RBAC. kubeadm init phase kubeconfig super-admin can recreate it."""
         if not kubectl("auth", "can-i", "*", "*", "--all-namespaces"):
             raise FabricError(
                 "super-admin.conf stays, since admin.conf does not work as administrator.",

@@ -1,10 +1,10 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Encryption of Secrets in etcd: the file with its keys, and the order in which keys come and go.
+"""Encryption of Secrets in etcd: the file with its keys, and the order in which keys are added and removed.
 
-All control planes have the same keys. One is written with only when all can read with it, and it goes only when etcd
-has nothing any more that was written with it. How far that is follows from the files and from etcd: a run that was
-killed is taken up by the next one.
+All control planes have the same keys. A key is used for writing only when all can read with it, and it is removed only
+when nothing in etcd is encrypted with it any more. The files and etcd show the progress, so the next run continues
+after a killed one.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from .membership import host_name
 if t.TYPE_CHECKING:
     from ansible.module_utils.basic import AnsibleModule
 
-IDENTITY = "identity"  # the provider that does not encrypt, but reads what is not encrypted
+IDENTITY = "identity"  # the provider that does not encrypt, and reads what is not encrypted
 PREFIX = "key"
-KEY_BYTES = 32  # of secretbox
+KEY_BYTES = 32  # for secretbox
 REGISTRY = "/registry/secrets/"
 PAGE = 200  # Secrets at a time
-TRIES = 5  # Secrets that change meanwhile are written again
+TRIES = 5  # attempts: Secrets that change in the meantime are written again
 FLAG = "encryption-provider-config"
 MODE = "0600"
 HEAD = """\
@@ -55,26 +55,26 @@ PLAIN = "      - identity: {}\n"
 
 SECRET_PART = re.compile(r"(?<=secret: ).+|[A-Za-z0-9+/=]{20,}")
 
-Order = t.List[str]  # names of keys and `identity`; the first one writes, all read
+Order = t.List[str]  # names of keys and `identity`; the first one writes, all can read
 Keys = t.Dict[str, str]  # name -> secret in base64
 
 
 class Steps(t.TypedDict):
-    """Orders that every control plane passes, in this turn. Between the two lists all Secrets are written again."""
+    """Orders that every control plane goes through in sequence. Between the two lists, all Secrets are rewritten."""
 
     before: t.List[Order]
     after: t.List[Order]
-    new: str  # name of the key that writes at the end; empty: nothing is encrypted
+    new: str  # name of the key used for writing at the end; empty: nothing is encrypted
 
 
 def render(order: t.Sequence[str], keys: t.Mapping[str, str]) -> str:
-    """An EncryptionConfiguration. Secret."""
+    """An EncryptionConfiguration. The result is secret."""
     parts = [PLAIN if name == IDENTITY else KEY.format(name=name, secret=keys[name]) for name in order]
     return HEAD + "".join(parts)
 
 
 def parse(text: str) -> t.Tuple[Order, Keys]:
-    """Order and keys of a file of ours. Secret."""
+    """Order and keys of a file that we wrote. The result is secret."""
     order: Order = []
     keys: Keys = {}
     for name, secret, plain in re.findall(r"- name: (\S+)\n\s+secret: (\S+)|(- identity: \{\})", text):
@@ -85,7 +85,7 @@ def parse(text: str) -> t.Tuple[Order, Keys]:
 
 
 def foreign_lines(text: str) -> t.List[str]:
-    """What of a file was not written here, and would be lost with the next step. Nothing of a key is in it."""
+    """Lines of a file that were not written here and that the next step would lose, with keys redacted."""
     order, keys = parse(text)
     ours, lines = (
         [line.strip() for line in part.splitlines() if line.strip() and not line.strip().startswith("#")]
@@ -98,7 +98,7 @@ def foreign_lines(text: str) -> t.List[str]:
 
 
 def refuse_foreign(planes: t.Mapping[str, t.Sequence[str]]) -> None:
-    """Other resources and providers: what was written with them could not be read any more."""
+    """Refuse other resources and providers: data written with them could no longer be read."""
     found = {name: lines for name, lines in planes.items() if lines}
     if found:
         raise FabricError(
@@ -112,7 +112,7 @@ def refuse_foreign(planes: t.Mapping[str, t.Sequence[str]]) -> None:
 
 
 def find_source(planes: t.Mapping[str, t.Mapping[str, str]]) -> str:
-    """The first control plane that has every key of all of them, whatever their order. planes: digest by name."""
+    """The first control plane that has all keys, in whatever order. planes: digest by key name, by control plane."""
     names = {name for digests in planes.values() for name in digests}
     for plane, digests in planes.items():
         if names <= set(digests):
@@ -129,7 +129,7 @@ def find_source(planes: t.Mapping[str, t.Mapping[str, str]]) -> str:
 
 
 def digest(secret: str) -> str:
-    """What tells two keys apart, and tells nothing of them."""
+    """Identifies a key without revealing anything about it."""
     return hashlib.sha256(secret.encode()).hexdigest()[:16]
 
 
@@ -143,9 +143,9 @@ def unique(names: t.Iterable[str]) -> Order:
 
 
 def plan_steps(orders: t.Mapping[str, Order], wanted: bool, rotate: bool) -> Steps:
-    """How the control planes get to one key. Names are numbered: the highest is the newest.
+    """The steps that bring all control planes to one key. Key names are numbered: the highest is the newest.
 
-    orders: of each control plane, empty without a file. wanted: whether Secrets are to be encrypted.
+    orders: of each control plane, empty if it has no file. wanted: whether Secrets should be encrypted.
     """
     numbers = sorted({number(name) for order in orders.values() for name in order if number(name)})
     if not numbers and not wanted:
@@ -163,13 +163,13 @@ def plan_steps(orders: t.Mapping[str, Order], wanted: bool, rotate: bool) -> Ste
 
 
 def target(current: t.Sequence[str], steps: t.Sequence[Order], step: int) -> Order:
-    """What a control plane has after a step: one that is further on stays there."""
+    """The order of a control plane after a step: one that is further ahead stays there."""
     passed = [index for index, order in enumerate(steps) if order == list(current)]
     return list(steps[max([step, *passed])])
 
 
 def check_same(planes: t.Mapping[str, t.Mapping[str, str]]) -> None:
-    """Keys of one name have to be the same everywhere. planes: digest by name, by control plane."""
+    """Refuse different keys with the same name. planes: digest by key name, by control plane."""
     for name in sorted({name for digests in planes.values() for name in digests}):
         found = {digests[name]: plane for plane, digests in planes.items() if name in digests}
         if len(found) > 1:
@@ -191,13 +191,13 @@ def encode(text: str) -> str:
 
 
 def count_stale(values: t.Iterable[str], key: str) -> int:
-    """How many values of etcd were not written with a key. They are in base64, and nothing of them is kept."""
+    """How many values of etcd were not written with a key. They are in base64, and none of them is kept."""
     prefix = f"k8s:enc:secretbox:v1:{key}:".encode()
     return sum(not base64.b64decode(value).startswith(prefix) for value in values)
 
 
 def stale_secrets(key: str) -> int:
-    """Secrets in etcd that were not written with a key."""
+    """The number of Secrets in etcd that were not written with a key."""
     start, stale = REGISTRY, 0
     while True:
         end = REGISTRY[:-1] + "0"
@@ -210,7 +210,7 @@ def stale_secrets(key: str) -> int:
 
 
 class Encryption:
-    """The file of this control plane."""
+    """The encryption file of this control plane."""
 
     def __init__(self, module: AnsibleModule) -> None:
         self.module = module
@@ -219,7 +219,7 @@ class Encryption:
         text = read_text(paths.ENCRYPTION)
         order, keys = parse(text)
         asked = self.module.params.get("secrets")  # ipu.fabric.control_plane never asks for them
-        if asked:  # for the others, whose files would be without it
+        if asked:  # for the other control planes, whose files would lack foreign lines
             refuse_foreign({host_name(): foreign_lines(text)})
         found: t.Dict[str, object] = {
             "changed": False,
@@ -231,7 +231,7 @@ class Encryption:
         return {**found, "keys": keys} if asked else found
 
     def is_used(self) -> bool:
-        """Whether the API server of this host is told of the file."""
+        """Whether the API server of this host uses the file."""
         return read_arguments(paths.ROOT).get(API_SERVER, {}).get(FLAG) == paths.ENCRYPTION
 
     def present(self) -> t.Dict[str, object]:
@@ -257,7 +257,7 @@ class Encryption:
         return outcome({"order": order, "restart": stale}, {"order": wanted, "restart": False})
 
     def complete(self, wanted: t.Sequence[str], own: Keys) -> Keys:
-        """Keys of the names: those of this host, the given ones, or new ones."""
+        """The named keys: this host's, the given ones, or new ones."""
         given: Keys = self.module.params["keys"] or {}
         sources = {host_name(): own, "the control plane whose keys were given": given}
         check_same({place: {name: digest(key) for name, key in found.items()} for place, found in sources.items()})
@@ -276,7 +276,7 @@ class Encryption:
         return keys
 
     def copied(self) -> t.Dict[str, object]:
-        """The same file as another control plane, before this host becomes one."""
+        """Copy another control plane's file, before this host becomes a control plane."""
         given: Keys = self.module.params["keys"] or {}
         steps: t.List[Order] = self.module.params["steps"]
         before = read_file(paths.ENCRYPTION)
@@ -290,7 +290,7 @@ class Encryption:
         return {"changed": bool(wanted) and not same}
 
     def rewritten(self) -> t.Dict[str, object]:
-        """All Secrets written with the first key, as etcd has them."""
+        """Rewrite all Secrets with the first key, until etcd has no others."""
         key: str = self.module.params["key"]
         before = after = stale_secrets(key)
         for _try in range(TRIES):
@@ -310,7 +310,7 @@ class Encryption:
         return outcome({"not_written_with_it": before}, {"not_written_with_it": 0})
 
     def rewrite(self) -> None:
-        """Update every Secret with what it has. One that somebody changes or deletes meanwhile is not touched."""
+        """Update every Secret with its own content. One that somebody changes or deletes meanwhile is not touched."""
         go_on = ""
         while True:
             page = self.kubectl("get", "--raw", f"/api/v1/secrets?limit={PAGE}{go_on}")
@@ -328,7 +328,7 @@ class Encryption:
     def kubectl(self, *arguments: str, data: str = "") -> str:
         timeout = self.module.params["timeout"]
         done = run_kubectl(paths.ADMIN, *arguments, request_timeout="60s", timeout=timeout, data=data)
-        # A Secret may have changed or gone since it was read: the count in etcd says what is left.
+        # A Secret may have changed or been deleted since: the count in etcd shows what is left.
         if done.rc != 0 and not data:
             raise FabricError(
                 "Secrets can't be read to write them with the new key.",

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Members of a cluster's etcd, and the removal of those whose hosts were reinstalled, or leave the cluster."""
+"""Members of a cluster's etcd, and removal of those whose hosts were reinstalled or leave the cluster."""
 
 from __future__ import annotations
 
@@ -27,32 +27,32 @@ class Member(t.TypedDict, total=False):
 
     ID: int
     peerURLs: t.List[str]
-    name: str  # missing or empty while it has not started
+    name: str  # missing or empty until the member has started
 
 
 class MemberFacts(t.TypedDict):
-    """A member, as the result has it."""
+    """A member, as returned in the result."""
 
-    name: str  # empty while it has not started
-    id: str  # as etcdctl takes it
+    name: str  # empty until it has started
+    id: str  # in the format that etcdctl accepts
     addresses: t.List[str]
-    alive: bool  # whether an etcd answers there
+    alive: bool  # whether etcd accepts connections there
 
 
 class MemberList(t.TypedDict):
-    """What etcdctl member list prints."""
+    """The output of etcdctl member list."""
 
     members: t.List[Member]
 
 
 def peer_addresses(member: Member) -> t.Set[str]:
-    """Where a member's peers reach it. IPv6 addresses come without brackets."""
+    """The addresses at which peers reach a member. IPv6 addresses have no brackets."""
     hosts = (urlsplit(url).hostname for url in member.get("peerURLs") or ())
     return {host for host in hosts if host}
 
 
 def describe(member: Member) -> str:
-    """Name (empty while a member has not started), ID as etcdctl takes it, and addresses."""
+    """Name (empty until the member has started), ID in the format that etcdctl accepts, and addresses."""
     return f"{member.get('name') or 'not started'} {member['ID']:x} {','.join(sorted(peer_addresses(member)))}"
 
 
@@ -71,7 +71,7 @@ def members_at(members: t.Sequence[Member], hosts: t.Collection[str]) -> t.List[
 
 
 def is_listening(address: str, port: int = PORT) -> bool:
-    """Whether something, an etcd unless the port is another's, accepts connections there."""
+    """Whether something accepts connections there: etcd, unless another port is given."""
     try:
         socket.create_connection((address, port), 2).close()
         return True
@@ -80,7 +80,7 @@ def is_listening(address: str, port: int = PORT) -> bool:
 
 
 def etcdctl(node: str, *arguments: str) -> str:
-    """What etcdctl prints in the etcd pod of this control plane."""
+    """The output of etcdctl in the etcd pod of this control plane."""
     keys = ["--cacert", f"{PKI}/ca.crt", "--cert", f"{PKI}/server.crt", "--key", f"{PKI}/server.key"]
     pod = ["--namespace", "kube-system", "exec", f"etcd-{node}", "--"]
     return printed_by(

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The etcd of this control plane, asked through its HTTP gateway: that needs no program, and no API server."""
+"""The etcd of this control plane, through its HTTP gateway, which needs neither a client program nor the API server."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from .._common.result import FabricError
 from .membership import host_name
 
 PKI = "/etc/kubernetes/pki/etcd"
-HOST = "localhost"  # kubeadm's certificate has this name, and its etcd listens there
+HOST = "localhost"  # kubeadm's certificate contains this name, and its etcd listens there
 PORT = 2379
 SILENCE = 60  # seconds without a byte until etcd counts as hanging
 
 
 class Header(t.TypedDict, total=False):
-    """What etcd says of itself in every answer. Its integers come as text."""
+    """etcd's header in every answer. Its integers are sent as strings."""
 
     cluster_id: str
     revision: str
 
 
 class Member(t.TypedDict, total=False):
-    """A member of the cluster. Fields that are empty are left out."""
+    """A member of the cluster. Empty fields are omitted."""
 
     ID: str
     name: str
@@ -36,7 +36,7 @@ class Member(t.TypedDict, total=False):
 
 
 class Error(t.TypedDict, total=False):
-    """Why a stream ended early."""
+    """The reason why a stream ended early."""
 
     message: str
 
@@ -49,7 +49,7 @@ class KeyValue(t.TypedDict, total=False):
 
 
 class Answer(t.TypedDict, total=False):
-    """The parts of answers that are read."""
+    """The parts of answers that are read here."""
 
     header: Header
     version: str
@@ -73,7 +73,7 @@ def failed(seen: str) -> FabricError:
 
 
 def tls_context() -> ssl.SSLContext:
-    """As a client that etcd lets in. Its files are there on every control plane that kubeadm made with an etcd."""
+    """A TLS context of a client that etcd accepts. Its files exist on every control plane with kubeadm's etcd."""
     names = ("ca.crt", "server.crt", "server.key")
     missing = [name for name in names if not os.path.exists(os.path.join(PKI, name))]
     if missing:
@@ -92,7 +92,7 @@ def tls_context() -> ssl.SSLContext:
 
 @contextlib.contextmanager
 def post(path: str, body: t.Mapping[str, t.Union[bool, int, str]]) -> t.Iterator[http.client.HTTPResponse]:
-    """The answer to a request, to read while the block lasts. Every failure in the block is said in the same way."""
+    """The answer to a request, to be read within the block. Every failure in the block raises the same error."""
     try:
         context = tls_context()
         with contextlib.closing(
@@ -115,7 +115,7 @@ def ask(path: str, body: t.Optional[t.Mapping[str, t.Union[bool, int, str]]] = N
 
 
 def stream(path: str) -> t.Iterator[Answer]:
-    """The answers of a request that has many, a line each. A connection that is cut looks like their end."""
+    """The answers to a streaming request, one per line. A cut connection looks like the end of the stream."""
     with post(path, {}) as response:
         for line in response:
             answer: Answer = json.loads(line)

@@ -1,8 +1,8 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a level of hardening means for the control plane: one table, and what follows from it for kubeadm.
+"""What a level of hardening means for the control plane: one table, and the kubeadm configuration derived from it.
 
-An argument with another value than the table's is the site's: it stays, and so does all else of its setting.
+An argument whose value is not one of the table's was set by the site: it stays, and its whole setting is skipped.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ AUDIT_LOGS = "/var/log/kubernetes/audit"
 AUDIT_POLICY = f"{paths.HARDENING}/audit-policy.yaml"
 AUTHENTICATION = f"{paths.HARDENING}/authentication.yaml"
 ADMISSION = f"{paths.HARDENING}/admission.yaml"
-# TLS 1.2 with forward secrecy and authenticated encryption. Those of TLS 1.3 can't be chosen.
+# TLS 1.2 with forward secrecy and authenticated encryption. Cipher suites of TLS 1.3 can't be configured.
 CIPHERS = ",".join(
     f"TLS_ECDHE_{key}_WITH_{cipher}"
     for cipher in ("AES_128_GCM_SHA256", "AES_256_GCM_SHA384", "CHACHA20_POLY1305_SHA256")
     for key in ("ECDSA", "RSA")
 )
-# Paths that kubelet, balancers and `kubeadm join` ask without credentials.
+# Paths that the kubelet, load balancers and `kubeadm join` request without credentials.
 ANONYMOUS_PATHS = ("/livez", "/readyz", "/healthz", "/api/v1/namespaces/kube-public/configmaps/cluster-info")
-# Namespaces of the cluster's own pods and of what this collection installs; others are exempted by labels.
+# Namespaces of the cluster's own pods and of what this collection installs; labels exempt others.
 EXEMPT_NAMESPACES = (
     "calico-apiserver",
     "calico-system",
@@ -56,14 +56,14 @@ EXEMPT_NAMESPACES = (
 
 
 class Argument(t.TypedDict):
-    """An argument of a component, as kubeadm's v1beta4 writes it."""
+    """An argument of a component, in kubeadm's v1beta4 format."""
 
     name: str
     value: str
 
 
 class Volume(t.TypedDict):
-    """A directory of the host in a static pod."""
+    """A host directory in a static pod."""
 
     name: str
     hostPath: str
@@ -80,7 +80,7 @@ class ComponentConfiguration(t.TypedDict, total=False):
 
 
 class ClusterConfiguration(t.TypedDict, total=False):
-    """kubeadm's ClusterConfiguration. Other fields pass as they are."""
+    """kubeadm's ClusterConfiguration. Other fields are kept as they are."""
 
     apiVersion: str
     kind: str
@@ -94,19 +94,19 @@ class Setting(t.NamedTuple):
     """A row of the table: arguments of one component that only make sense together."""
 
     name: str
-    level: str  # from which on it is set
+    level: str  # the lowest level that includes it
     component: Component
     arguments: t.Tuple[t.Tuple[str, str], ...]
     checks: str  # of the CIS benchmark for Kubernetes 1.12
     rivals: str = ""  # pattern of arguments with which the API server would not start, or which do the same
-    since: t.Tuple[int, int] = (0, 0)  # release of Kubernetes
-    condition: str = ""  # what has to be there first
-    stays: bool = False  # with a lower level too
+    since: t.Tuple[int, int] = (0, 0)  # minimum Kubernetes release
+    condition: str = ""  # what must be in place first
+    stays: bool = False  # kept when the level is lowered
 
 
 TLS = (("tls-min-version", "VersionTLS12"), ("tls-cipher-suites", CIPHERS))
 NO_PROFILING = (("profiling", "false"),)
-# What kubeadm sets by itself is not repeated: bind-address 127.0.0.1, authorization Node and RBAC, files of mode 0600.
+# kubeadm's defaults are not repeated: bind-address 127.0.0.1, authorization Node and RBAC, files of mode 0600.
 SETTINGS = (
     Setting("profiling", BASELINE, "apiServer", NO_PROFILING, "1.2.15"),
     Setting("profiling", BASELINE, "controllerManager", NO_PROFILING, "1.3.2"),
@@ -253,12 +253,12 @@ plugins:
 
 
 class Wanted(t.NamedTuple):
-    """What is asked of a cluster."""
+    """What is requested for a cluster."""
 
     level: str
     release: t.Tuple[int, int]  # of Kubernetes
-    met: t.FrozenSet[str]  # conditions of settings
-    left_out: t.FrozenSet[str] = frozenset()  # settings that something on the cluster does not bear
+    met: t.FrozenSet[str]  # fulfilled conditions of settings
+    left_out: t.FrozenSet[str] = frozenset()  # settings that something on the cluster can't work with
 
 
 class Hardened(t.NamedTuple):
@@ -266,11 +266,11 @@ class Hardened(t.NamedTuple):
 
     configuration: ClusterConfiguration
     applied: t.List[Setting]
-    kept: t.List[str]  # settings that the site has made in its own way, with what it has
+    kept: t.List[str]  # settings that the site configured itself, with their values
 
 
 class HardenedFile(t.TypedDict):
-    """A file that arguments name."""
+    """A file that arguments refer to."""
 
     path: str
     content: str
@@ -287,7 +287,7 @@ def parse_release(version: str) -> t.Tuple[int, int]:
 
 
 def own_values(component: Component) -> t.Dict[str, t.Set[str]]:
-    """By argument, the values that any level gives it."""
+    """All values that any level gives an argument, by argument."""
     values: t.Dict[str, t.Set[str]] = {}
     for setting in SETTINGS:
         if setting.component == component:
@@ -297,7 +297,7 @@ def own_values(component: Component) -> t.Dict[str, t.Set[str]]:
 
 
 def in_order(arguments: t.Sequence[Argument]) -> Arguments:
-    """The last one of a name counts, as it does for Go's flags."""
+    """Values by name; the last one of a name wins, as with Go's flags."""
     return {argument["name"]: argument["value"] for argument in arguments}
 
 
@@ -313,7 +313,7 @@ def site_arguments(setting: Setting, arguments: t.Mapping[str, str]) -> t.List[s
 
 
 def is_wanted(setting: Setting, there: bool, wanted: Wanted) -> bool:
-    """What needed a condition once does not go because a new node does not meet it yet."""
+    """Whether to apply a setting; one that is applied stays when a new node does not meet its condition yet."""
     if setting.stays and (there or "encrypted" in wanted.met):
         return True
     if setting.name in wanted.left_out:
@@ -323,7 +323,7 @@ def is_wanted(setting: Setting, there: bool, wanted: Wanted) -> bool:
 
 
 def choose(component: Component, arguments: Arguments, wanted: Wanted) -> t.Tuple[t.List[Setting], t.List[str]]:
-    """Settings of a component to apply, and those that the site has made itself."""
+    """Settings of a component to apply, and those that the site configured itself."""
     applied, kept = [], []
     for setting in SETTINGS:
         if setting.component != component:
@@ -344,7 +344,7 @@ def is_own(component: Component, name: str, value: str) -> bool:
 def with_arguments(
     component: Component, arguments: t.Sequence[Argument], settings: t.Sequence[Setting]
 ) -> t.List[Argument]:
-    """The arguments with those of the settings, and without others of the table. Their order stays."""
+    """The arguments with those of the settings, and without others of the table. The order is kept."""
     wanted = {name: value for setting in settings for name, value in setting.arguments}
     stay = [
         argument
@@ -362,7 +362,7 @@ def with_arguments(
 
 
 def with_volumes(volumes: t.Sequence[Volume], settings: t.Sequence[Setting]) -> t.List[Volume]:
-    """Directories that the arguments name something in."""
+    """The volumes of a static pod, with ours for the directories that arguments refer to."""
     values = [value for setting in settings for _name, value in setting.arguments]
     names = {volume["name"] for volume in VOLUMES}
     needed = [volume for volume in VOLUMES if any(value.startswith(f"{volume['hostPath']}/") for value in values)]
@@ -372,7 +372,7 @@ def with_volumes(volumes: t.Sequence[Volume], settings: t.Sequence[Setting]) -> 
 def harden(
     configuration: ClusterConfiguration, wanted: Wanted, site: t.Optional[ClusterConfiguration] = None
 ) -> Hardened:
-    """The cluster's configuration at a level. What it has of the site stays, and so does what `site` says itself."""
+    """The cluster's configuration at a level. The site's own settings stay: those in it, and those in `site`."""
     site = site or {}
     configuration = with_site(configuration, site)
     version = configuration.get("apiVersion", "")
@@ -405,7 +405,7 @@ def harden(
 
 
 def present(configuration: ClusterConfiguration) -> t.List[Setting]:
-    """Settings that a configuration has already."""
+    """Settings that a configuration already contains."""
     found = []
     for setting in SETTINGS:
         arguments = in_order((configuration.get(setting.component) or {}).get("extraArgs") or [])
@@ -415,7 +415,7 @@ def present(configuration: ClusterConfiguration) -> t.List[Setting]:
 
 
 def with_site(configuration: ClusterConfiguration, site: ClusterConfiguration) -> ClusterConfiguration:
-    """A cluster's configuration with the arguments of the table that the site sets in its own way."""
+    """A cluster's configuration with the site's own values for arguments of the table."""
     result: ClusterConfiguration = {**configuration}
     for component in COMPONENTS:
         names = own_values(component)
@@ -435,7 +435,7 @@ def with_site(configuration: ClusterConfiguration, site: ClusterConfiguration) -
 
 
 def files(applied: t.Sequence[Setting], release: t.Tuple[int, int], exempt: t.Sequence[str]) -> t.List[HardenedFile]:
-    """The files that applied settings name; the one with keys is written elsewhere."""
+    """The files that applied settings refer to; the one with keys is written elsewhere."""
     conditions = "".join(f"    - path: {path}\n" for path in ANONYMOUS_PATHS)
     namespaces = "".join(f"          - {name}\n" for name in sorted({*EXEMPT_NAMESPACES, *exempt}))
     version = "v1" if release >= (1, 34) else "v1beta1"
@@ -451,7 +451,7 @@ def files(applied: t.Sequence[Setting], release: t.Tuple[int, int], exempt: t.Se
 def differences(
     configuration: ClusterConfiguration, arguments: t.Mapping[str, t.Mapping[str, str]]
 ) -> t.Dict[Component, t.List[str]]:
-    """By component, names of arguments of the table that a control plane has not as the configuration says."""
+    """By component, arguments of the table whose values on a control plane differ from the configuration."""
     found: t.Dict[Component, t.List[str]] = {}
     for component in COMPONENTS:
         wanted = in_order((configuration.get(component) or {}).get("extraArgs") or [])
@@ -468,7 +468,7 @@ def differences(
 
 
 def from_manifests(arguments: t.Mapping[str, t.Mapping[str, str]]) -> ClusterConfiguration:
-    """A configuration with the arguments that a control plane runs with: what of them is the site's is seen so."""
+    """A configuration with the arguments that a control plane runs with, so that the site's own ones are recognized."""
     result: ClusterConfiguration = {"apiVersion": API_VERSION}
     for component in COMPONENTS:
         running = arguments.get(STATIC_POD[component], {})
@@ -477,7 +477,7 @@ def from_manifests(arguments: t.Mapping[str, t.Mapping[str, str]]) -> ClusterCon
             "extraArgs": [
                 {"name": name, "value": value}
                 for name, value in running.items()
-                # kubeadm's own, and not of the site
+                # a default of kubeadm, not set by the site
                 if (name, value) != ("enable-admission-plugins", "NodeRestriction")
                 and (name in names or any(s.rivals and re.fullmatch(s.rivals, name) for s in SETTINGS))
             ]

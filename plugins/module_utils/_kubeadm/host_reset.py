@@ -1,8 +1,8 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Takes a host out of Kubernetes, with what kubeadm reset leaves, and on demand all that this collection has installed.
+"""Removes a host from Kubernetes, with what kubeadm reset leaves and, on request, all that this collection installed.
 
-What is there is read, and each step removes what was found: a run that was killed is finished by the next one.
+Each step removes what it finds, so the next run finishes a killed one.
 """
 
 from __future__ import annotations
@@ -39,18 +39,18 @@ if t.TYPE_CHECKING:
 MOUNTS = "/proc/self/mounts"
 SOCKET = cri.SOCKETS[cri.CONTAINERD]
 DOCKER_SOCKET = cri.SOCKETS[cri.DOCKER]
-# That kubeadm has something to undo.
+# Signs that kubeadm has something to undo.
 TRACES = (
     *paths.TRACES,
     f"{paths.KUBERNETES}/pki/ca.crt",
     f"{paths.MANIFESTS}/etcd.yaml",
     "/var/lib/kubelet/config.yaml",
 )
-# What goes with everything in it. The directories themselves may be where a disk is mounted.
+# Directories to empty but keep, since they may be mount points.
 CONTENTS = ("/var/lib/kubelet",)
 CONTAINERD = "/var/lib/containerd"
 DOCKER = "/var/lib/docker"
-# Of the pod networks and of the CNI plugins that pods bring to a host. What a package owns goes with the package.
+# Files of pod networks and of CNI plugins that pods install on a host. Files of a package are removed with it.
 UNOWNED = (
     "/etc/cni/net.d/00-multus.conf",
     "/etc/cni/net.d/10-calico.conflist",
@@ -82,13 +82,13 @@ STATE = (
     "/var/log/pods",
     "/run/calico",
     "/run/flannel",
-    paths.HARDENING,  # with the keys of Secrets
+    paths.HARDENING,  # contains the keys of Secrets
     paths.EARLIER,
 )
 CRICTL = (role_files.CRICTL, tuple(f"runtime-endpoint: unix://{path}\n" for path in cri.SOCKETS.values()))
-# The login of the registry mirror, which no host keeps that leaves.
+# The login of the registry mirror, which no host may keep after it leaves.
 LOGINS = tuple(path for path in role_files.TEXTS if path.startswith(role_files.MIRROR))
-# Of the roles kubernetes, memlock and rdma_host: by path, the whole text as we write it.
+# Files of the roles kubernetes, memlock and rdma_host: by path, the whole text as we write it.
 _TEXTS = {
     **role_files.TEXTS,
     "/etc/systemd/system/*.service.d/50-memlock.conf": memlock.OWN.pattern,
@@ -98,24 +98,24 @@ _TEXTS = {
     rdma_desired.QOS_FILE: r"[\s\S]*\(ipu\.fabric\.rdma_host\)[\s\S]*",
 }
 OUR_FILES = tuple(_TEXTS)
-# By their names: another file of that name is somebody's, and stays.
+# By file name: a file of that name with another text is somebody else's, and stays.
 OUR_TEXTS = {os.path.basename(path): text for path, text in _TEXTS.items() if text}
-# Of the role chrony.
+# Files of the role chrony.
 CHRONY = (
     "/etc/chrony/conf.d/ipu-fabric.conf",
     "/etc/chrony/sources.d/ipu-fabric.sources",
 )
-# keepalived's and cri-dockerd's, where their first file says that they are ours. The record has the program's digest.
+# Files of keepalived and cri-dockerd, if the first one is marked as ours. The record has the program's digest.
 KEEPALIVED = (role_files.KEEPALIVED, role_files.API_CHECK, role_files.KEEPALIVED_UNIT)
 CRI_DOCKER = (role_files.CRI_DOCKER_SERVICE, role_files.CRI_DOCKER_SOCKET, role_files.CRI_DOCKERD)
 CRI_DOCKER_STATE = "/var/lib/cri-dockerd"
 CRI_DOCKER_UNITS = ("cri-docker.service", "cri-docker.socket")
 DOCKER_UNITS = ("docker.service", "docker.socket")
-# On every container that cri-dockerd has made.
+# The label of every container that cri-dockerd created.
 DOCKER_LABEL = "io.kubernetes.docker.type"
 REPOSITORIES = ("containerd", "kubernetes")
 OWN_DIRECTORY = os.path.dirname(paths.MARKER)
-# In our directory: the keys and data of a cluster, and what was begun with it. None of it stays on a host that leaves.
+# In our directory: keys and data of a cluster, and unfinished work on it. None of it stays on a host that leaves.
 OF_CLUSTER = (
     *("backup", "before-restore-*", "restore", "snapshots"),
     *(
@@ -131,8 +131,8 @@ OF_COLLECTION = (
     "former-*",
     os.path.basename(package_record.PATH),
 )
-SET_ASIDE = "ipu-fabric-before-restore-*"  # of what is on a disk of its own
-# Directories that packages and roles leave empty. One with something in it stays.
+SET_ASIDE = "ipu-fabric-before-restore-*"  # what a restore set aside on a separate disk
+# Directories that packages and roles leave behind empty. Others are kept.
 EMPTY = (
     "/etc/containerd/certs.d/_default",
     "/etc/containerd/certs.d",
@@ -149,13 +149,13 @@ EMPTY = (
 
 
 class _MarkOptional(t.TypedDict, total=False):
-    serves: bool  # its API server runs
+    serves: bool  # its API server is running
 
 
 class ClusterMark(_MarkOptional):
-    """The cluster that this host is in, by its own files, and what tells the host. Empty is not known, or none."""
+    """The cluster that this host is in, by its own files, and the host's identity. Empty means unknown or none."""
 
-    name: str  # what kubeadm calls it; its endpoint where that is kubeadm's default
+    name: str  # kubeadm's name for it, or its endpoint if that is kubeadm's default name
     server: str  # host:port of the API server
     ca: str  # digest
     hostname: str
@@ -163,7 +163,7 @@ class ClusterMark(_MarkOptional):
 
 
 def cluster_name(kubeconfig: str) -> str:
-    """What a kubeconfig of kubeadm calls its cluster; its endpoint where that is the default, which all have."""
+    """The cluster's name in a kubeconfig of kubeadm, or its endpoint if that is the default name, which all share."""
     match = re.search(r"^- cluster:\n(?: {4}.*\n)* {2}name: *[\"']?([^\s\"']+)", kubeconfig, re.MULTILINE)
     name = match.group(1) if match else ""
     return name if name not in ("", "kubernetes", "default-cluster") else parse_server(kubeconfig)
@@ -178,7 +178,7 @@ def read_mark() -> ClusterMark:
     return {
         "name": cluster_name(config),
         "server": parse_server(config),
-        # kubeadm may have been told to keep its CA elsewhere.
+        # kubeadm may be configured to keep its CA elsewhere.
         "ca": ca_digest(read_text(f"{paths.KUBERNETES}/pki/ca.crt")) or trusted_ca(config),
         "hostname": host_name(),
         "machine_id": read_text("/etc/machine-id").strip(),
@@ -221,7 +221,7 @@ def has_own_cri_docker() -> bool:
 
 
 def uses_docker() -> bool:
-    """Whether the kubelet of this host speaks to cri-dockerd, or did before kubeadm forgot it."""
+    """Whether this host's kubelet uses cri-dockerd, or did before kubeadm removed its configuration."""
     return cri.node_runtime() == cri.DOCKER or has_own_cri_docker()
 
 
@@ -235,13 +235,13 @@ def cri_docker_files() -> t.List[str]:
 
 
 def is_ours(path: str) -> bool:
-    """Whether a file looks as we write it, where its name does not say enough."""
+    """Whether a file has the text that we write, if its name alone is not enough."""
     text = OUR_TEXTS.get(re.sub(r"\.\d+\.[\d@:-]+~$", "", os.path.basename(path)))
     return not text or bool(re.fullmatch(text, read_text(path)))
 
 
 def foreign_files() -> t.List[str]:
-    """Files of others that have names of ours."""
+    """Files of others with names that we use."""
     ours = cri_docker_files()
     return [
         *(path for path in present(OUR_FILES) if not is_ours(path)),
@@ -261,41 +261,41 @@ def own_files() -> t.List[str]:
 
 
 def runs_etcd() -> bool:
-    """Whether kubeadm's etcd has its data here. Any other etcd may have a directory of that name, too."""
+    """Whether the data here is that of kubeadm's etcd. Any other etcd may use the same directory."""
     manifest = read_text(f"{paths.KUBERNETES}/manifests/etcd.yaml")
     told = os.path.dirname(paths.ETCD) in re.findall(r"--data-dir=([^\s\"']+)", manifest)
     return told or os.path.exists(paths.ETCD_IS_OURS) or os.path.exists(paths.RESTORING)
 
 
 def set_aside() -> t.List[str]:
-    """What restores have set aside beside a disk that is not that of our directory."""
+    """What restores set aside on disks other than that of our directory."""
     return present(f"{place}/{SET_ASIDE}" for place in (paths.KUBERNETES, os.path.dirname(paths.ETCD)))
 
 
 def docker_containers() -> t.List[str]:
-    """Those of Kubernetes in Docker, by their IDs. Containers of others have no such label."""
+    """IDs of Kubernetes' containers in Docker. Other containers do not have their label."""
     if not (uses_docker() and find_program("docker")):
         return []
     return printed("docker", "ps", "--all", "--quiet", "--no-trunc", "--filter", f"label={DOCKER_LABEL}").split()
 
 
 def other_users(ours: t.Collection[str] = ()) -> t.List[str]:
-    """Namespaces of containerd in which others, such as Docker, have containers. Docker may have some of ours."""
+    """Containerd namespaces with containers that are not ours, such as Docker's. Docker may also have some of ours."""
     names = printed("ctr", "namespaces", "list", "--quiet").split()
     return [name for name in names if name != "k8s.io" and set(list_containers(name)) - set(ours)]
 
 
 def docker_data() -> t.List[str]:
-    """Containers and volumes of others in a Docker of ours. Those that have ended are in no namespace of containerd.
+    """Containers and volumes of others in a Docker that we installed. Stopped ones are in no containerd namespace.
 
-    Docker is asked, and its directory is looked at: Docker may be down, or gone since a reset that was killed."""
+    This asks Docker and looks at its directory: Docker may be down, or gone since a reset that was killed."""
     shown = run_program(
         ["docker", "ps", "--all", "--format", f'{{{{.Names}}}}\t{{{{.Label "{DOCKER_LABEL}"}}}}'], SECONDS
     )
     listed = (line.partition("\t") for line in shown.out.splitlines())
     containers = {name for name, _tab, label in listed if name and not label}
     volumes = set(run_program(["docker", "volume", "ls", "--quiet", "--filter", "dangling=true"], SECONDS).out.split())
-    ours = ""  # settings of our containers, which name their volumes
+    ours = ""  # settings of our containers, which contain the names of their volumes
     for path in glob.glob(f"{DOCKER}/containers/*"):
         settings = read_text(f"{path}/config.v2.json")
         if f'"{DOCKER_LABEL}"' in settings:
@@ -312,9 +312,9 @@ def docker_data() -> t.List[str]:
 
 
 def clear(path: str) -> None:
-    """Remove what is in a directory, but not the directory, nor what is mounted there: that may be anybody's data."""
+    """Empty a directory, but keep it and whatever is mounted in it, which may be anybody's data."""
     what = "Could not remove data of Kubernetes."
-    real = os.path.realpath(path)  # the kernel knows no other
+    real = os.path.realpath(path)  # the kernel only lists this one
     mounted = [place for place in mounted_below(read_text(MOUNTS), real) if place != real]
     if mounted:
         next_step = "End what uses them, unmount them, then run again."
@@ -330,23 +330,23 @@ def clear(path: str) -> None:
 
 
 def remove_containers() -> None:
-    """Those that kubeadm reset could not remove, as with a CNI plugin whose API is gone."""
+    """Remove containers that kubeadm reset could not, as with a CNI plugin whose API is gone."""
     ways = (("tasks", "kill", "--all", "--signal", "SIGKILL"), ("tasks", "delete", "--force"), ("containers", "delete"))
     for name, words in itertools.product(list_containers("k8s.io"), ways):
-        run_program([*CTR, *words, name], SECONDS)  # it may have no task, or be gone by now: what is left shows
+        run_program([*CTR, *words, name], SECONDS)  # it may have no task, or be gone by now: see below what is left
     for name in list_containers("k8s.io"):
         execute(*CTR, "containers", "delete", name)
 
 
 def remove_docker_containers() -> None:
-    """Likewise, of those that Docker runs for Kubernetes."""
+    """The same for containers that Docker runs for Kubernetes."""
     names = docker_containers()
     if names:
         execute("docker", "rm", "--force", "--volumes", *names)
 
 
 class HostReset:
-    """One host: what there is to remove, and its removal."""
+    """One host: what to remove, and the removal."""
 
     def __init__(self, module: AnsibleModule) -> None:
         self.module = module
@@ -364,7 +364,7 @@ class HostReset:
         in_docker = docker_containers()
         installed = package_record.read_record()["installed"] if self.all else []
         if "containerd.io" in installed and not containerd_answers() and not self.module.check_mode:
-            run_program(["systemctl", "start", "containerd"], SECONDS)  # it knows whether others have containers
+            run_program(["systemctl", "start", "containerd"], SECONDS)  # it knows whether others have containers in it
         if containerd_answers():
             names = [*list_containers("k8s.io"), *in_docker]
             containers = [f"{len(names)} containers"] if names else []
@@ -392,12 +392,12 @@ class HostReset:
         }
 
     def goes(self, package: str) -> bool:
-        """Whether a runtime's images go too: it is ours, and nobody else has anything in it."""
+        """Whether to remove a runtime's images too: we installed it, and nobody else uses it."""
         kept = any(why.startswith(f"{package} ") for why in self.packages.kept)
         return self.all and not (kept or self.others) and package in package_record.read_record()["installed"]
 
     def read_kept(self) -> t.List[str]:
-        """What stays, and why."""
+        """What is kept, and why."""
         kept = [*self.packages.kept, *self.packages.unrecorded]
         if os.path.lexists(paths.ETCD) and not runs_etcd():
             kept.append(f"{paths.ETCD} (nothing shows that it is of kubeadm's etcd)")
@@ -407,13 +407,13 @@ class HostReset:
         return kept
 
     def own_state(self) -> t.List[str]:
-        """Ours about this host. The record of packages stays as long as one of them."""
+        """Our own files about this host. The record of packages stays as long as one of the packages does."""
         names = (*OF_CLUSTER, *(OF_COLLECTION if self.all else ()))
         there = [*present(f"{OWN_DIRECTORY}/{name}" for name in dict.fromkeys(names)), *set_aside()]
         return [path for path in there if not (path == package_record.PATH and self.packages.kept)]
 
     def check_cluster(self) -> None:
-        """Rules and links of another Kubernetes have the same names."""
+        """Refuse a host with another Kubernetes, whose rules and links have the same names, or of another cluster."""
         others = sorted(name for name, path in OTHER_KUBERNETES.items() if os.path.isdir(f"/{path}"))
         if others:
             raise FabricError(
@@ -434,7 +434,7 @@ class HostReset:
             )
 
     def leave(self, lock: t.IO[str]) -> None:
-        """kubeadm reset. Members of etcd are removed by others, or go all together."""
+        """Run kubeadm reset. Members of etcd are removed on other hosts, or all together."""
         if not self.found["kubernetes"]:
             return
         if not find_program("kubeadm"):
@@ -447,7 +447,7 @@ class HostReset:
             )
         path, units = (DOCKER_SOCKET, ("docker", "cri-docker")) if uses_docker() else (SOCKET, ("containerd",))
         if not os.path.exists(path):
-            run_program(["systemctl", "start", *units], SECONDS)  # without it kubeadm says what is missing
+            run_program(["systemctl", "start", *units], SECONDS)  # if it fails, kubeadm says what is missing
         socket = [f"--cri-socket=unix://{path}"] if os.path.exists(path) else []
         Kubeadm(self.module, lock).run(
             "reset",
@@ -466,7 +466,7 @@ class HostReset:
         units += DOCKER_UNITS if "docker-ce" in self.packages.removed else ()
         if units and os.path.isdir("/run/systemd/system"):
             execute("systemctl", "disable", "--now", *units)
-        # Not purged: their settings may be somebody's.
+        # Not purged: the settings may be somebody else's.
         command = ("remove", "--allow-change-held-packages", *self.packages.removed)
         self.apt.get(*command, what="Could not remove packages.")
 
@@ -480,7 +480,7 @@ class HostReset:
         if CRI_DOCKER[0] in self.found["files"]:
             execute("systemctl", "disable", "--now", *CRI_DOCKER_UNITS)
         time_servers = any(path in CHRONY for path in self.found["files"])
-        # The record of their owner goes last: a killed run finds the others again.
+        # The file that marks the others as ours goes last, so that the run after a killed one finds them.
         for path in sorted(self.found["files"], key=lambda path: path in (KEEPALIVED[0], CRI_DOCKER[0])):
             remove_path(path)
         drop_ins = {os.path.dirname(path) for path in self.found["files"] if ".service.d/" in path}
@@ -490,16 +490,16 @@ class HostReset:
         if any(path.startswith("/etc/systemd/system/") for path in self.found["files"]):
             execute("systemctl", "daemon-reload")
         if time_servers and "chrony" not in self.packages.removed:
-            run_program(["systemctl", "try-restart", "chrony.service"], SECONDS)  # it may have gone before
+            run_program(["systemctl", "try-restart", "chrony.service"], SECONDS)  # it may have been removed before
 
     def apply(self, lock: t.IO[str]) -> None:
-        if self.found["etcd"]:  # kubeadm removes what shows whose data they are
+        if self.found["etcd"]:  # kubeadm removes what shows whose data this is
             write_file(self.module, paths.ETCD_IS_OURS, "")
         self.leave(lock)
         remove_docker_containers()
         if containerd_answers():
             remove_containers()
-        # Links and rules of pods have gone with their containers.
+        # Links and rules of pods went with their containers.
         self.rules = read_rules()
         remove_network(read_network(self.rules), self.rules)
         self.remove_packages()
@@ -510,7 +510,7 @@ class HostReset:
         for path in self.found["etcd"]:
             remove_path(path)
         self.remove_files()
-        # The record of packages is the last to go.
+        # The record of packages goes last.
         for path in sorted(self.own_state(), key=lambda path: path == package_record.PATH):
             remove_path(path)
         if os.path.isdir(OWN_DIRECTORY) and not os.listdir(OWN_DIRECTORY):
@@ -519,7 +519,7 @@ class HostReset:
 
 @contextlib.contextmanager
 def alone(module: AnsibleModule) -> t.Iterator[t.Optional[t.IO[str]]]:
-    """Wait for a reset that a killed run has left at work. In check mode no lock is made for it."""
+    """Hold the lock, and wait for a reset that a killed run left running. Check mode does not create a lock."""
     if module.check_mode and not os.path.exists(paths.LOCK):
         yield None
         return

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Container images that a node is going to need."""
+"""Container images that a node will need."""
 
 from __future__ import annotations
 
@@ -14,33 +14,33 @@ from .._host.cri import DOCKER
 if t.TYPE_CHECKING:
     from ansible.module_utils.basic import AnsibleModule
 
-CTR = ("ctr", "--namespace", "k8s.io")  # where the kubelet's containers and images are
+CTR = ("ctr", "--namespace", "k8s.io")  # the namespace of the kubelet's containers and images
 PULL_SECONDS = 600
 INSPECT_SECONDS = 60
 
 
 def stored_name(image: str) -> str:
-    """The name under which the kubelet looks for an image: where there is a digest, without the tag."""
+    """The name that the kubelet uses to look up an image: without the tag if there is a digest."""
     path, slash, name = image.rpartition("/")
     name, at, digest = name.partition("@")
     return f"{path}{slash}{name.partition(':')[0]}@{digest}" if at else image
 
 
 def docker_images(names: t.Iterable[str]) -> t.List[str]:
-    """Those of the names under which Docker has an image. It lists them under shorter ones, so it is asked for each."""
+    """The names under which Docker finds an image. Docker lists them in short form, so each name is looked up."""
     command = ("docker", "image", "inspect", "--format", "{{.Id}}")
     return [name for name in names if run_program((*command, name), INSPECT_SECONDS).rc == 0]
 
 
 def why_not_pulled(image: str, done: Done) -> str:
-    """The last line of what the program said, which is its error, alike for images that fail alike."""
+    """The last line of the output, which is the error, worded alike for images that fail alike."""
     if done.rc is None:
         return f"no end within {PULL_SECONDS} s"
     return "".join(done.err.strip().splitlines()[-1:]).replace(image, "the image") or f"exit code {done.rc}"
 
 
 def pull_images(module: AnsibleModule) -> t.Dict[str, object]:
-    """Pull images in parallel. What can't be pulled now the kubelet pulls later: only a warning."""
+    """Pull images in parallel. A failure is only a warning: the kubelet pulls the image later."""
     has_docker = module.params["runtime"] == DOCKER
     if not module.get_bin_path("docker" if has_docker else "ctr"):
         return {"changed": True}

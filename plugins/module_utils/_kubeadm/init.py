@@ -11,14 +11,14 @@ from . import paths
 from .bootstrap import Bootstrap, HostState
 from .program import Document
 
-# What the kubelet's kubeconfig names once kubeadm init has come to its last phases.
+# The kubelet's kubeconfig refers to this once kubeadm init is in its last phases.
 ROTATED = "kubelet-client-current.pem"
 
 
 class Init(Bootstrap):
-    """A first control plane whose API answers is finished phase by phase, as every phase but preflight can be repeated.
+    """If its API answers, finish a first control plane phase by phase: all phases but preflight can be repeated.
 
-    One that never came that far was never a cluster: it is reset, and initialised again.
+    One whose API never came up was never a cluster: the host is reset and initialised again.
     """
 
     command = "init"
@@ -32,7 +32,7 @@ class Init(Bootstrap):
         return "nothing" if state["membership"] == "member" else "start"
 
     def may_be_member(self) -> bool:
-        """Whether it came to its last phases: such a cluster may be in use by now."""
+        """Whether kubeadm got to its last phases: such a cluster may be in use by now."""
         return ROTATED in read_text(paths.KUBELET)
 
     def documents(self) -> t.List[Document]:

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""kubeadm join: workers and further control planes."""
+"""kubeadm join: workers and additional control planes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .tokens import Discovery
 
 
 def with_discovery(documents: t.Sequence[Document], discovery: Discovery) -> t.List[Document]:
-    """The documents with token, pinned CA and certificate key put into the JoinConfiguration."""
+    """The documents, with token, pinned CA and certificate key added to the JoinConfiguration."""
 
     def with_secrets(document: Document) -> Document:
         if document.get("kind") != "JoinConfiguration":
@@ -37,7 +37,7 @@ def with_discovery(documents: t.Sequence[Document], discovery: Discovery) -> t.L
 
 
 class Join(Bootstrap):
-    """A host that never became a member is reset, and joins again."""
+    """Reset a host that never became a member, and join it again."""
 
     command = "join"
 
@@ -50,12 +50,12 @@ class Join(Bootstrap):
         return "nothing" if state["membership"] == "member" else "start"
 
     def may_be_member(self) -> bool:
-        """Whether it has a kubelet that was let in, or an etcd: without it the others may lose their majority."""
+        """Whether its kubelet was admitted, or it has an etcd, without which the others may lose their quorum."""
         return os.path.exists(paths.KUBELET) or (self.control_plane and os.path.exists(paths.ETCD))
 
     def documents(self) -> t.List[Document]:
         return with_discovery(self.module.params["documents"], self.module.params["discovery"])
 
     def before_reset(self) -> None:
-        """Delete a half-joined control plane's node: the cluster would refuse a second one of that name."""
+        """Delete the node of a half-joined control plane: the cluster would refuse a second one of that name."""
         kubectl("delete", "--timeout=60s", "node", self.node_name, timeout=90)

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A new client certificate for a kubelet that can't renew its own any more, signed by the CA on a control plane."""
+"""A new client certificate for a kubelet that can no longer renew its own, signed by the CA on a control plane."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ NEXT_STEP = "See that the key of the cluster's CA, /etc/kubernetes/pki/ca.key, i
 
 
 def sign_client(kubeadm: Kubeadm, node: str) -> str:
-    """A kubeconfig for the kubelet of a node. Its server is not used. Secret."""
+    """A kubeconfig for a node's kubelet. Its server is not used. The result is secret."""
     version = kubeadm.run("version", "--output=short", next_step="See that kubeadm works on this host.").strip()
-    # Without the version kubeadm would ask the internet for one.
+    # Without the version, kubeadm would look it up on the internet.
     documents: t.List[Document] = [
         {"apiVersion": API_VERSION, "kind": "ClusterConfiguration", "kubernetesVersion": version}
     ]
@@ -50,7 +50,7 @@ def manage_client(module: AnsibleModule) -> t.Dict[str, object]:
 
 
 def client_pem(kubeconfig: str) -> str:
-    """Certificate and key of a kubeconfig, as the kubelet keeps them in one file. Secret."""
+    """Certificate and key of a kubeconfig, in the one-file format of the kubelet. The result is secret."""
     found = [re.search(rf"client-{part}-data: *(\S+)", kubeconfig) for part in ("certificate", "key")]
     parts = [base64.b64decode(each.group(1)).decode("ascii") for each in found if each]
     if len(parts) != 2:
@@ -65,13 +65,13 @@ def client_pem(kubeconfig: str) -> str:
 
 
 def install_client(module: AnsibleModule, pem: str) -> None:
-    """Put it where the kubelet itself puts one, and renews it from then on. kubelet.conf may have to name that file."""
+    """Install the certificate where the kubelet keeps and renews its own, and make kubelet.conf refer to that file."""
     current = os.path.join(paths.ROOT, KUBELET_PEM)
     folder = os.path.dirname(current)
     target = os.path.join(folder, time.strftime("kubelet-client-%Y-%m-%d-%H-%M-%S.pem"))
     write_file(module, target, pem, "0600")
     part = f"{current}.part"
-    if os.path.lexists(part):  # of a run that was killed
+    if os.path.lexists(part):  # left by a run that was killed
         os.remove(part)
     os.symlink(target, part)
     os.replace(part, current)

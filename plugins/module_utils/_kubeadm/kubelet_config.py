@@ -1,9 +1,9 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The kubelet's configuration on a host: written, tried, and put back where the kubelet does not come up with it.
+"""The kubelet's configuration on a host: written, tried, and rolled back if the kubelet does not come up with it.
 
-The earlier file is kept aside until the kubelet has come up. So one that a killed run left behind says what there is
-still to do, and to what to go back.
+The earlier file is kept until the kubelet has come up. If a killed run left it behind, it shows that work is unfinished
+and what to roll back to.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if t.TYPE_CHECKING:
 
 CONFIG = "var/lib/kubelet/config.yaml"
 MODE = 0o600
-# What says how the kubelet runs, and with which rights. The package brings the unit, and writes it again in an upgrade.
+# Files that define how the kubelet runs, with which rights. The package brings the unit and rewrites it in upgrades.
 PRIVATE = (
     KUBELET_CONF,
     CONFIG,
@@ -38,16 +38,16 @@ PRIVATE = (
     "etc/systemd/system/kubelet.service.d/10-kubeadm.conf",
 )
 RESTART_SECONDS = 120
-SETTLE = 12.0  # seconds that its process has to last: one that refuses its configuration ends in the first few
-PAUSE = 2.0  # seconds between two questions
+SETTLE = 12.0  # seconds that its process must last: if it refuses its configuration, it ends within the first few
+PAUSE = 2.0  # seconds between two checks
 JOURNAL = ["journalctl", "-u", "kubelet", "-n", "15", "--no-pager", "-o", "cat"]
 
 
 class State(t.TypedDict):
-    """What is compared before and after."""
+    """The state that is compared before and after."""
 
-    restart: bool  # the kubelet has not come up yet with what is there
-    modes: t.Dict[str, str]  # of files that are for root alone
+    restart: bool  # the kubelet has not yet come up with the present configuration
+    modes: t.Dict[str, str]  # of files that should be for root only
 
 
 def private_modes(root: str) -> t.Dict[str, int]:
@@ -61,17 +61,17 @@ def private_modes(root: str) -> t.Dict[str, int]:
 
 
 def narrowed(mode: int) -> int:
-    """What is left of a mode for root alone. One that allows less stays as it is."""
+    """A mode without rights of others than root. A narrower mode stays as it is."""
     return mode & MODE
 
 
 def heartbeat(condition: NodeCondition) -> float:
-    """When the kubelet has reported it, in seconds since 1970."""
+    """When the kubelet reported the condition, in seconds since 1970."""
     return calendar.timegm(time.strptime(condition["lastHeartbeatTime"], "%Y-%m-%dT%H:%M:%SZ"))
 
 
 def has_certificate(root: str, now: float) -> bool:
-    """Whether the kubelet has a serving certificate of the cluster that is valid."""
+    """Whether the kubelet has a valid serving certificate of the cluster."""
     path = os.path.join(root, SERVING[0])
     if not os.path.exists(path):
         return False
@@ -80,14 +80,14 @@ def has_certificate(root: str, now: float) -> bool:
 
 
 def read_main_pid() -> str:
-    """Of the kubelet while it is active; empty otherwise."""
+    """The PID of the kubelet if it is active; empty otherwise."""
     shown = output_of("systemctl", "show", "--property", "ActiveState,MainPID", "kubelet.service")
     values = dict(line.split("=", 1) for line in shown.splitlines() if "=" in line)
     return values.get("MainPID", "") if values.get("ActiveState") == "active" else ""
 
 
 class KubeletConfig:
-    """The configuration of one host."""
+    """The kubelet's configuration on one host."""
 
     def __init__(self, module: AnsibleModule) -> None:
         self.module = module
@@ -96,7 +96,7 @@ class KubeletConfig:
 
     def apply(self) -> t.Dict[str, object]:
         before = read_file(self.path)
-        if before is None:  # no node yet: kubeadm writes it
+        if before is None:  # not a node yet: kubeadm will write it
             return outcome(None, None, needed=False, serves=False, content="")
         content = self.module.params["content"] or before["content"]
         unfinished = os.path.exists(paths.EARLIER_KUBELET_CONFIG)
@@ -126,7 +126,7 @@ class KubeletConfig:
         return {**result, "diff": [*diffs, {"before": was, "after": becomes}]}
 
     def change(self, before: str, content: str) -> None:
-        ready = self.read_ready()  # first: without an answer nobody could tell whether the kubelet comes up
+        ready = self.read_ready()  # first: without an answer, nothing could show whether the kubelet comes up
         if not os.path.exists(paths.EARLIER_KUBELET_CONFIG):
             write_file(self.module, paths.EARLIER_KUBELET_CONFIG, before, "0600")
         if content != before:
@@ -138,7 +138,7 @@ class KubeletConfig:
         os.remove(paths.EARLIER_KUBELET_CONFIG)
 
     def put_back(self, error: FabricError) -> t.NoReturn:
-        """The configuration that the kubelet ran with before."""
+        """Restore the configuration with which the kubelet ran before, and fail."""
         journal = run_program(JOURNAL).out.strip()
         write_file(self.module, self.path, read_text(paths.EARLIER_KUBELET_CONFIG), "0600")
         try:
@@ -170,7 +170,7 @@ class KubeletConfig:
         return ready
 
     def restart(self, ready: bool) -> None:
-        """Restart the kubelet, and wait until it lasts and has reported; its node Ready where that is asked for."""
+        """Restart the kubelet; wait until it keeps running and has reported and, if `ready`, its node is Ready."""
         since = int(time.time())
         done = run_program(["systemctl", "restart", "kubelet"], RESTART_SECONDS)
         what, step = "The kubelet could not be restarted.", "See journalctl -u kubelet."
@@ -195,7 +195,7 @@ class KubeletConfig:
             time.sleep(PAUSE)
 
     def problem(self, pid: str, lasted: float, since: int, ready: bool) -> str:
-        """What speaks against the kubelet having come up; empty for nothing."""
+        """Why the kubelet does not count as up; empty if it does."""
         if not pid:
             return "the kubelet does not run"
         if lasted < SETTLE:

@@ -1,8 +1,8 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A change of a control plane that runs: files are kept, replaced, and put back where it does not come up again.
+"""A change of a running control plane: files are kept, replaced, and restored if it does not come up again.
 
-What was kept is there exactly as long as it is not known whether the control plane lives with the new files.
+The kept files exist exactly as long as it is uncertain whether the control plane runs with the new ones.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from .static_pods import MARGIN, Process, end_process, local_api, processes
 if t.TYPE_CHECKING:
     from ansible.module_utils.basic import AnsibleModule
 
-PAUSE = 1.0  # seconds between two questions
-STEADY = 5.0  # seconds that a process has to run: one with a wrong argument ends at once
+PAUSE = 1.0  # seconds between two checks
+STEADY = 5.0  # seconds that a process must run: one with a wrong argument ends at once
 LIST = "files.json"
 LOGS = "/var/log/pods"
 API_SERVER = "kube-apiserver"
@@ -42,7 +42,7 @@ def manifest(name: str) -> str:
 
 
 def last_words(name: str) -> str:
-    """The end of what a static pod's newest container has printed; empty without a log."""
+    """The end of the log of a static pod's newest container; empty without a log."""
     logs = glob.glob(f"{LOGS}/kube-system_{name}-*/{name}/*.log")
     if not logs:
         return ""
@@ -53,7 +53,7 @@ def last_words(name: str) -> str:
 
 
 def put(path: str, content: str, mode: str) -> None:
-    """Replace a file in one step. The part lies outside of the manifests: the kubelet runs every file in there."""
+    """Replace a file atomically. The temporary file is outside of the manifests: the kubelet runs all files there."""
     os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
     part = f"{paths.KUBERNETES}/.{os.path.basename(path)}.part"
     write_part(part, content, mode)
@@ -61,7 +61,7 @@ def put(path: str, content: str, mode: str) -> None:
 
 
 def write(files: Files) -> None:
-    """Files before manifests: a static pod starts as soon as its manifest is there."""
+    """Write other files before manifests: a static pod starts as soon as its manifest exists."""
     for path in sorted(files, key=lambda path: (path.startswith(paths.MANIFESTS), path)):
         file = files[path]
         if file is not None:
@@ -71,7 +71,7 @@ def write(files: Files) -> None:
 
 
 def keep(files: t.Iterable[str]) -> None:
-    """Keep files as they are, for root alone, all of them or none."""
+    """Keep copies of files, for root only, all of them or none."""
     part = f"{paths.EARLIER}.part"
     shutil.rmtree(part, ignore_errors=True)
     os.makedirs(part, mode=0o700)
@@ -84,7 +84,7 @@ def keep(files: t.Iterable[str]) -> None:
 
 
 def kept() -> t.Optional[Files]:
-    """What an unfinished change has kept; None where there is none."""
+    """The files that an unfinished change kept; None if there is none."""
     try:
         with open(os.path.join(paths.EARLIER, LIST), encoding="utf-8") as file:
             found: t.Dict[str, t.Optional[File]] = json.load(file)
@@ -94,7 +94,7 @@ def kept() -> t.Optional[Files]:
 
 
 def changed_pods(files: t.Container[str]) -> t.List[str]:
-    """Static pods whose manifests are among the files."""
+    """Static pods with a manifest among the files."""
     return [name for name in (API_SERVER, "kube-controller-manager", "kube-scheduler") if manifest(name) in files]
 
 
@@ -103,14 +103,14 @@ def forget() -> None:
 
 
 def newer_files(name: str, files: t.Iterable[str]) -> bool:
-    """Whether a static pod runs since before its files were written: it has the old ones in memory."""
+    """Whether a static pod started before its files were written, and so has the old ones in memory."""
     written = [os.path.getmtime(path) for path in files if os.path.exists(path)]
     moment = max((each for each in written if each <= time.time()), default=0.0)
     return any(process.started + MARGIN < moment for process in processes(name))
 
 
 class LiveChange:
-    """Files of this control plane, replaced while it runs."""
+    """Files of this control plane, replaced while it is running."""
 
     def __init__(self, module: AnsibleModule) -> None:
         self.module = module
@@ -118,7 +118,7 @@ class LiveChange:
         self.give_up = 0.0
 
     def until(self, seen: t.Callable[[], str]) -> None:
-        """Wait until there is nothing to be seen any more that speaks against it."""
+        """Wait until `seen` reports no problem any more."""
         while True:
             problem = seen()
             if not problem:
@@ -128,7 +128,7 @@ class LiveChange:
             time.sleep(PAUSE)
 
     def not_steady(self, name: str, old: t.Sequence[Process]) -> str:
-        """What speaks against a static pod having been started again, to stay."""
+        """Why a static pod does not count as restarted and stable; empty if it does."""
         running = processes(name)
         said = last_words(name)
         if set(running) & set(old):
@@ -151,7 +151,7 @@ class LiveChange:
         self.until(self.not_ready)
 
     def apply(self, files: Files, restarted: t.Sequence[str]) -> None:
-        """Replace files, and restart static pods: by their manifests where these change, else by ending them."""
+        """Replace files, and restart static pods: by their manifests if these change, else by ending processes."""
         keep(files)
         try:
             self.replace(files, restarted)
@@ -169,7 +169,7 @@ class LiveChange:
         self.wait(old)
 
     def put_back(self, seen: str) -> t.NoReturn:
-        """Make it what it was, and fail."""
+        """Restore the former state, and fail."""
         back = "The earlier files are back, and the control plane runs as before"
         try:
             self.restore()
@@ -184,11 +184,11 @@ class LiveChange:
         )
 
     def restore(self) -> None:
-        """Put back what was kept. It stays kept until the control plane is up."""
+        """Put back the kept files. They are kept until the control plane is up."""
         files = kept() or {}
         names = changed_pods(files)
         write(files)
-        if not names:  # its files only: the API server reads them when it starts
+        if not names:  # no manifests, only its files: the API server reads them when it starts
             for process in processes(API_SERVER):
                 end_process(process)
         self.give_up = time.monotonic() + self.seconds
@@ -196,7 +196,7 @@ class LiveChange:
         forget()
 
     def restart_stale(self, files: Files) -> None:
-        """Restart the API server where it runs since before its files were written."""
+        """Restart the API server if it started before its files were written."""
         if newer_files(API_SERVER, [path for path in files if not path.startswith(paths.MANIFESTS)]):
             old = processes(API_SERVER)
             for process in old:
@@ -204,7 +204,7 @@ class LiveChange:
             self.wait({API_SERVER: old})
 
     def settle(self) -> str:
-        """End a change that was interrupted: nothing, completed, or restored."""
+        """Finish a change that was interrupted, and return nothing, completed, or restored."""
         files = kept()
         if files is None:
             return "nothing"

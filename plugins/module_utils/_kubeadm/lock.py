@@ -18,7 +18,7 @@ from .membership import host_name
 
 @contextlib.contextmanager
 def hold_lock(timeout: int, what: str = "kubeadm") -> t.Iterator[t.IO[str]]:
-    """Keep others from running kubeadm. One that a killed run started is waited for."""
+    """Prevent others from running kubeadm. Waits for one that a killed run started."""
     give_up = time.monotonic() + timeout
     with open_private(paths.LOCK) as lock:
         while True:

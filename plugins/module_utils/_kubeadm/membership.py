@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a host is to its cluster: nothing yet, a member, or something between."""
+"""What a host is to its cluster: nothing yet, a member, or something in between."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .._host.kubectl import run_kubectl
 from . import paths
 
 CONTROL_PLANE_LABEL = "node-role.kubernetes.io/control-plane"
-# What to do about a broken or expired host. Only one that is no member any more may be reset.
+# What to do about a broken or expired host. Only one that is no longer a member may be reset.
 START = (
     "See why on its control plane (crictl ps, journalctl -u kubelet), and start its cluster. Leave this host as it is."
     " How to take the host out, only if that cluster is gone for good:"
@@ -38,22 +38,22 @@ class Taint(t.TypedDict):
 
 
 class NodeMetadata(t.TypedDict, total=False):
-    """The part of a node's metadata that is read."""
+    """The part of a node's metadata that is read here."""
 
     name: str
     labels: t.Dict[str, str]
 
 
 class NodeSpec(t.TypedDict, total=False):
-    """The part of a node's spec that is read."""
+    """The part of a node's spec that is read here."""
 
     taints: t.List[Taint]
 
 
 class NodeSystemInfo(t.TypedDict, total=False):
-    """The part of a node's own report that is read."""
+    """The part of a node's own report that is read here."""
 
-    kubeletVersion: str  # of the kubelet that runs
+    kubeletVersion: str  # of the running kubelet
 
 
 class NodeCondition(t.TypedDict):
@@ -61,7 +61,7 @@ class NodeCondition(t.TypedDict):
 
     type: str  # Ready and others
     status: str  # True, False or Unknown
-    lastHeartbeatTime: str  # of the report, by the host's own clock
+    lastHeartbeatTime: str  # time of the report, by the host's own clock
 
 
 class NodeAddress(t.TypedDict):
@@ -72,7 +72,7 @@ class NodeAddress(t.TypedDict):
 
 
 class NodeStatus(t.TypedDict, total=False):
-    """The part of a node's status that is read."""
+    """The part of a node's status that is read here."""
 
     addresses: t.List[NodeAddress]
     conditions: t.List[NodeCondition]
@@ -80,7 +80,7 @@ class NodeStatus(t.TypedDict, total=False):
 
 
 class Node(t.TypedDict, total=False):
-    """What the API says of this host; empty when it knows no such node."""
+    """What the API reports about this host; empty if it knows no such node."""
 
     metadata: NodeMetadata
     spec: NodeSpec
@@ -90,17 +90,17 @@ class Node(t.TypedDict, total=False):
 class Membership(t.TypedDict):
     """Where a host stands with its cluster."""
 
-    membership: str  # none, member, unfinished, broken, or expired: its cluster is there, but not its certificates
+    membership: str  # none, member, unfinished, broken, or expired: the cluster exists, but certificates have expired
     seen: str  # why it is broken or expired
     next_step: str  # what to do about that
-    answered: bool  # an API server said whether the cluster has this node
+    answered: bool  # an API server reported whether the cluster has this node
     registered: bool  # the cluster has this node
     is_control_plane: bool  # the cluster has it as a control plane
     taints: t.List[str]  # their keys
 
 
 class Lookup(t.NamedTuple):
-    """What an API server says of this host."""
+    """An API server's answer about this host."""
 
     node: t.Optional[Node]  # {} if the cluster has no such node; None without an answer
     error: str = ""  # why there is no answer
@@ -115,9 +115,9 @@ def node_labels(node: t.Optional[Node]) -> t.Dict[str, str]:
 
 
 def classify(traces: t.Sequence[str], unfinished: bool, node: t.Optional[Node], control_plane: bool) -> str:
-    """none, member, unfinished or broken; node is None when the API gave no answer.
+    """none, member, unfinished or broken; node is None if the API gave no answer.
 
-    A half-made node without our mark is broken: it may belong to somebody, and is left alone.
+    A half-made node without our marker is broken: it may belong to somebody else, and is left alone.
     """
     if unfinished:
         return "unfinished"
@@ -135,7 +135,7 @@ class Diagnosis(t.NamedTuple):
 
 
 def diagnose(traces: t.Sequence[str], lookup: Lookup, expired: t.Sequence[str]) -> Diagnosis:
-    """Why a host is broken, and what to do about it. One whose certificates have ended is not called that."""
+    """Why a host is broken, and what to do about it. A host with expired certificates counts as expired instead."""
     files = "there are " + ", ".join(traces)
     if lookup.node is None:
         answer = lookup.error or "no API server can be asked"
@@ -161,7 +161,7 @@ def ask_for_node(kubeconfig: str, name: str) -> Lookup:
 
 
 def find_node(name: str) -> Lookup:
-    """This host's node, asked for as the kubelet, and as the administrator where the kubelet gets no answer.
+    """This host's node, requested as the kubelet, or as the administrator if the kubelet gets no answer.
 
     A control plane's kubelet asks the API server of its own host, which may be down while the cluster is up.
     """
@@ -173,7 +173,7 @@ def find_node(name: str) -> Lookup:
 
 
 def of_others() -> t.Optional[Membership]:
-    """A node of k3s or RKE2, over which kubeadm must not build another one."""
+    """The membership of a node of k3s or RKE2, on which kubeadm must not create another one."""
     found = find_distribution()
     if not found or not found.distribution.embeds_containerd or os.path.exists(paths.KUBELET):
         return None

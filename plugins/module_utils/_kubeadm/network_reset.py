@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Reads what Kubernetes has left in a host's network, and removes it."""
+"""Finds what Kubernetes left in a host's network, and removes it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .membership import host_name
 SECONDS = 120
 NETNS = "/run/netns"
 SAVERS = (
-    # A backend that nobody uses is not asked: that would load its kernel modules, or find no IPv6.
+    # Unused backends are not queried: that would load their kernel modules, or fail without IPv6.
     ("iptables-legacy", "/proc/net/ip_tables_names"),
     ("ip6tables-legacy", "/proc/net/ip6_tables_names"),
     ("iptables-nft", ""),
@@ -25,7 +25,7 @@ SAVERS = (
 )
 
 
-Found = t.Dict[str, t.List[str]]  # what is to go, by kind
+Found = t.Dict[str, t.List[str]]  # what to remove, by kind
 
 
 class InterfaceAddress(t.TypedDict):
@@ -41,7 +41,7 @@ class LinkAddresses(t.TypedDict, total=False):
 
 
 def printed(*argv: str) -> str:
-    """What a program prints; empty if it is not installed."""
+    """The output of a program; empty if it is not installed."""
     if not find_program(argv[0]):
         return ""
     return printed_by(
@@ -82,7 +82,7 @@ def execute(*argv: str, data: str = "") -> Done:
 
 
 def rule_programs() -> t.List[str]:
-    """The iptables of every backend that this host has."""
+    """The iptables programs of every backend on this host."""
     names = [name for name, used in SAVERS if find_program(f"{name}-save") and (not used or read_text(used).strip())]
     return names or [name for name in ("iptables", "ip6tables") if find_program(f"{name}-save")]
 
@@ -100,7 +100,7 @@ def read_network(rules: t.Mapping[str, network_traces.OwnRules]) -> Found:
     return {
         "network_namespaces": network_traces.own_namespaces(os.listdir(NETNS) if os.path.isdir(NETNS) else []),
         "rules": [f"{name}: {each}" for name, own in rules.items() for each in (*own.chains, *own.rules)],
-        # Both fail on a kernel that can't have any.
+        # Both fail on a kernel that does not support them.
         "nft_tables": network_traces.own_tables(output_of("nft", "list", "tables")),
         "ip_sets": network_traces.own_ip_sets(output_of("ipset", "list", "-name")),
         "virtual_servers": [" ".join(words) for words in served],
@@ -131,7 +131,7 @@ def remove_network(found: Found, rules: t.Mapping[str, network_traces.OwnRules])
 
 
 def remove_links(names: t.Sequence[str]) -> None:
-    """A veth goes with its other end, so it may be gone by now."""
+    """Remove links. A veth goes together with its peer, so it may be gone already."""
     for name in names:
         if os.path.isdir(f"/sys/class/net/{name}"):
             done = run_program(["ip", "link", "delete", name], SECONDS)

@@ -1,8 +1,8 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What kube-proxy, the kubelet, Calico and flannel leave in a host's network, told from all else by its names. Pure.
+"""What kube-proxy, the kubelet, Calico and flannel leave in a host's network, recognized by name. Pure functions.
 
-Nothing is flushed, and nothing is saved and restored: rules of others, and those that they add meanwhile, stay.
+Nothing is flushed, nor saved and restored: rules of others, and those that they add meanwhile, stay.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ import shlex
 import typing as t
 
 CHAIN = re.compile(r"(KUBE-|cali-|FLANNEL-)")
-CALICO_RULE = "cali:"  # Calico marks its rules in chains of others by a comment
+CALICO_RULE = "cali:"  # Calico marks its rules in other programs' chains with a comment
 TABLES = ("kube-proxy", "calico", "flannel-ipv4", "flannel-ipv6")
 IP_SET = re.compile(r"(KUBE-|cali[46]0)")
-# Names of links, with the kind that `ip -d` shows of each. Another kind of that name is somebody else's.
+# Names of links, each with its kind in `ip -d`. A link of that name and another kind is somebody else's.
 LINKS = (
     (re.compile(r"cali[0-9a-f]{11}"), "veth"),
     (re.compile(r"vxlan(-v6)?\.calico"), "vxlan"),
@@ -25,13 +25,13 @@ LINKS = (
     (re.compile(r"cni0"), "bridge"),
     (re.compile(r"kube-ipvs0"), "dummy"),
 )
-FELIX = "80"  # the routing protocol under which Calico's felix enters its routes
-# As containerd's CRI names them. Those of other programs have other names.
+FELIX = "80"  # the routing protocol of routes from Calico's felix
+# Names that containerd's CRI gives to network namespaces. Other programs use other names.
 NETWORK_NAMESPACE = re.compile(r"cni-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 class LinkInfo(t.TypedDict, total=False):
-    """What `ip -j -d link` says of the kind of a device."""
+    """What `ip -j -d link` reports about the kind of a device."""
 
     info_kind: str
 
@@ -52,7 +52,7 @@ class Route(t.TypedDict, total=False):
 
 
 class OwnRules(t.NamedTuple):
-    """Chains of ours by table, rules of ours in chains of others, and what iptables-restore reads to remove both."""
+    """Our chains by table, our rules in foreign chains, and input for iptables-restore that removes both."""
 
     chains: t.List[str]
     rules: t.List[str]
@@ -60,7 +60,7 @@ class OwnRules(t.NamedTuple):
 
 
 def _target(words: t.Sequence[str]) -> str:
-    """The chain that a rule leads to; empty where it ends in none."""
+    """The chain that a rule jumps to; empty if it jumps to none."""
     return next((words[index + 1] for index, word in enumerate(words[:-1]) if word in ("-j", "-g")), "")
 
 
@@ -69,13 +69,13 @@ def _comments(words: t.Sequence[str]) -> t.List[str]:
 
 
 def is_own_rule(rule: str) -> bool:
-    """Whether a rule in a chain of others is there for a chain of ours, or is Calico's."""
+    """Whether a rule in a foreign chain jumps to one of our chains, or is Calico's."""
     words = shlex.split(rule)
     return bool(CHAIN.match(_target(words))) or any(text.startswith(CALICO_RULE) for text in _comments(words))
 
 
 def own_rules(saved: str) -> OwnRules:
-    """What of the output of iptables-save has to go."""
+    """What to remove, from the output of iptables-save."""
     chains: t.List[str] = []
     rules: t.List[str] = []
     restore: t.List[str] = []
@@ -87,7 +87,7 @@ def own_rules(saved: str) -> OwnRules:
         ]
         if own or in_others:
             commands = [f"-D {rule}" for rule in in_others]
-            # Chains refer to each other: none can be deleted before all are empty.
+            # Chains refer to each other: all must be emptied before any can be deleted.
             commands += [f"{option} {chain}" for option in ("-F", "-X") for chain in own]
             restore += [f"*{name}", *commands, "COMMIT"]
         chains += [f"{name} {chain}" for chain in own]
@@ -96,13 +96,13 @@ def own_rules(saved: str) -> OwnRules:
 
 
 def own_tables(listing: str) -> t.List[str]:
-    """Family and name of our tables, out of `nft list tables`."""
+    """Family and name of our tables, from `nft list tables`."""
     found = (line.split()[1:] for line in listing.splitlines() if line.startswith("table "))
     return [" ".join(words) for words in found if len(words) == 2 and words[1] in TABLES]
 
 
 def own_ip_sets(listing: str) -> t.List[str]:
-    """Out of `ipset list -name`."""
+    """Our IP sets, from `ipset list -name`."""
     return [name for name in listing.split() if IP_SET.match(name)]
 
 
@@ -115,12 +115,12 @@ def own_links(links: t.Sequence[Link]) -> t.List[str]:
 
 
 def own_routes(routes: t.Sequence[Route]) -> t.List[str]:
-    """Routes of felix that no link takes with it: blackholes for the blocks of this host."""
+    """Routes of felix that no link takes along when it is removed: blackholes for the blocks of this host."""
     return [route["dst"] for route in routes if route.get("type") == "blackhole"]
 
 
 def own_virtual_servers(saved: str, addresses: t.Collection[str]) -> t.List[t.List[str]]:
-    """IPVS services at the addresses of kube-ipvs0, out of `ipvsadm --save -n`: protocol option and address."""
+    """IPVS services at the addresses of kube-ipvs0, from `ipvsadm --save -n`: protocol option and address."""
     services = (line.split()[1:3] for line in saved.splitlines() if line.startswith("-A "))
     return [words for words in services if words[1].rpartition(":")[0].strip("[]") in addresses]
 

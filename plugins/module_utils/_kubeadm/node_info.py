@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a host has of Kubernetes: packages, images, and its membership."""
+"""The Kubernetes parts of a host: packages, images, and its membership."""
 
 from __future__ import annotations
 
@@ -34,28 +34,28 @@ class NodeInfo(Membership):
 
     name: str
     address: str
-    interface: str  # that has the address; empty: none has
-    distribution: str  # ID of os-release
+    interface: str  # the one with the address; empty if there is none
+    distribution: str  # ID in os-release
     release: str  # VERSION_CODENAME
-    architecture: str  # as the kernel calls it
-    kubelet: str  # version; empty when it is not installed
-    containerd: str  # version; empty when it is not installed
-    containerd_files: t.List[str]  # the main file, and drop-ins of others than the role
+    architecture: str  # as the kernel names it
+    kubelet: str  # version; empty if not installed
+    containerd: str  # version; empty if not installed
+    containerd_files: t.List[str]  # the main file, and drop-ins that the role did not write
     cri_dockerd: CriDockerd
-    keepalived: str  # ours or others, by its configuration; empty when there is none
-    images: t.List[str]  # that kubeadm lists for the version
+    keepalived: str  # ours or others, by its configuration; empty if there is none
+    images: t.List[str]  # the ones that kubeadm lists for the version
     unsettled: bool  # a change of its control plane was interrupted
-    kubeconfig_sha256: str  # of the administrator's kubeconfig; empty when there is none
+    kubeconfig_sha256: str  # of the administrator's kubeconfig; empty if there is none
 
 
 def program_version(text: str) -> str:
-    """The first version number in what a program prints of itself: v1.35.4, containerd ... v2.2.1 hash."""
+    """The first version number in a program's version output: v1.35.4, containerd ... v2.2.1 hash."""
     match = re.search(r"\bv?(\d+\.\d+\.\d+\S*)", text)
     return match.group(1) if match else ""
 
 
 def installed_version(program: str) -> str:
-    """Of a program that is installed; empty when it is not."""
+    """The version of a program; empty if it is not installed."""
     command = (program, "--version")
     done = run_program(command, SECONDS)
     if done.rc not in (0, 127):

@@ -11,30 +11,30 @@ KUBELET = f"{KUBERNETES}/kubelet.conf"
 MANIFESTS = f"{KUBERNETES}/manifests"
 # Any of these shows that a host is, was or was about to become a node.
 TRACES = (ADMIN, KUBELET, f"{KUBERNETES}/bootstrap-kubelet.conf", f"{MANIFESTS}/kube-apiserver.yaml")
-# Data of this host's etcd, which is a member of the cluster's before the host is a node.
+# Data of this host's etcd, which joins the cluster's etcd before the host is a node.
 ETCD = "/var/lib/etcd/member"
-# There while we run kubeadm, with the name of its command, and left behind when it was interrupted: only then may a
-# half-made node be reset.
+# Exists while we run kubeadm, and contains the name of the command. It stays if kubeadm was interrupted: only then may
+# a half-made node be reset.
 MARKER = "/var/lib/ipu-fabric/kubeadm-unfinished"
-# The kubelet's earlier configuration, from when a new one is written until its kubelet has come up with that.
+# The kubelet's earlier configuration, from writing a new one until the kubelet has come up with that.
 EARLIER_KUBELET_CONFIG = "/var/lib/ipu-fabric/kubelet-config-before.yaml"
-# There while certificates are renewed, with what is still to be done: renew or restart.
+# Exists while certificates are renewed, and contains what is still to do: renew or restart.
 RENEWAL = "/var/lib/ipu-fabric/renewal-unfinished"
-# There from the moment when a backup is put back on a control plane until all hosts are, with the name of the restore.
+# Exists from restoring a backup on a control plane until all hosts are done, and contains the ID of the restore.
 RESTORING = "/var/lib/ipu-fabric/restore-unfinished"
-# There while a host with kubeadm's etcd is reset: kubeadm removes what else shows whose data those are.
+# Exists while a host with kubeadm's etcd is reset: kubeadm removes all other signs of whose data it is.
 ETCD_IS_OURS = "/var/lib/ipu-fabric/etcd-to-remove"
-# On the other control planes, with the name of the restore for which what they had was set aside. It stays after that.
+# On the other control planes: the ID of the restore for which their state was set aside. It stays after the restore.
 SET_ASIDE = "/var/lib/ipu-fabric/set-aside-for-restore"
-# Held by kubeadm itself, which may go on after the run that started it was killed. Its directory is for root alone.
+# Held by kubeadm itself, which may outlive the run that started it. Its directory is for root only.
 LOCK = "/run/ipu-fabric/kubeadm.lock"
-# Configuration for kubeadm, while it runs. It may carry a token.
+# Configuration for a running kubeadm. It may contain a token.
 CONFIG = "/run/ipu-fabric/kubeadm.yaml"
-# Files that arguments of the API server name; it has the directory, so that a file can be replaced in one step.
+# Files that API server arguments refer to; the directory is mounted, so that files can be replaced atomically.
 HARDENING = f"{KUBERNETES}/hardening"
-# Keys of Secrets in etcd. Secret.
+# Keys of Secrets in etcd. This file is secret.
 ENCRYPTION = f"{HARDENING}/encryption.yaml"
-# Manifests and files as they were before a change, while it is not known whether the control plane lives with it.
+# Manifests and files as before a change, kept while it is uncertain whether the control plane runs with the new ones.
 EARLIER = "/var/lib/ipu-fabric/control-plane-earlier"
 # Where kubeadm renders manifests before they are put in place.
 RENDERED = "/run/ipu-fabric/manifests"

@@ -46,7 +46,7 @@ class ControlPlane(t.TypedDict, total=False):
 
 
 class Document(t.TypedDict, total=False):
-    """A configuration document: the fields that are set here. Those of the site pass as they are."""
+    """A configuration document: the fields that are set here. The site's own fields are kept as they are."""
 
     apiVersion: str
     kind: str
@@ -57,11 +57,11 @@ class Document(t.TypedDict, total=False):
 
 
 def to_yaml(documents: t.Sequence[Document]) -> str:
-    """Configuration documents in the form that kubeadm reads. JSON is YAML."""
+    """Configuration documents in a format that kubeadm reads: JSON is YAML."""
     return "\n---\n".join(json.dumps(document, indent=2, sort_keys=True) for document in documents) + "\n"
 
 
-# What runc says where it may not lower OOM scores, as in a container.
+# What runc prints if it may not lower OOM scores, as in a container.
 NO_CONTAINER_STARTS = ("unable to start container process", "final child's PID from pipe")
 IN_A_CONTAINER = (
     "If this host is itself a container, set kubernetes_containerd_restrict_oom_score_adj to true, and where its kernel"
@@ -72,9 +72,9 @@ IN_A_CONTAINER = (
 
 @contextlib.contextmanager
 def config_file(documents: t.Sequence[Document]) -> t.Iterator[str]:
-    """A configuration file that only root reads, removed afterwards: it may carry a token.
+    """A configuration file that only root can read, removed afterwards: it may contain a token.
 
-    Its name is fixed, so that the next run overwrites and removes what a killed one left.
+    Its name is fixed, so that the next run overwrites and removes a file left by a killed one.
     """
     with open_private(paths.CONFIG) as file:
         file.truncate()
@@ -86,7 +86,7 @@ def config_file(documents: t.Sequence[Document]) -> t.Iterator[str]:
 
 
 def error_lines(text: str, limit: int = 25) -> str:
-    """The end of what kubeadm printed, without its progress."""
+    """The end of kubeadm's output, without its progress messages."""
 
     def is_progress(line: str) -> bool:
         return bool(re.match(r"\[[a-z-]+\] ", line)) and "not healthy" not in line
@@ -95,7 +95,7 @@ def error_lines(text: str, limit: int = 25) -> str:
 
 
 class Kubeadm:
-    """kubeadm on this host. Every command keeps the lock until it ends, even if the run that started it was killed."""
+    """kubeadm on this host. Every command holds the lock until it ends, even if the run that started it was killed."""
 
     def __init__(self, module: AnsibleModule, lock: t.IO[str]) -> None:
         self.timeout: int = module.params["timeout"]
@@ -103,7 +103,7 @@ class Kubeadm:
         self.path = module.get_bin_path("kubeadm", required=True)
 
     def run(self, *arguments: str, next_step: str) -> str:
-        # It speaks to the API and to containerd only, and copies variables of a proxy into the control plane's pods.
+        # It only contacts the API and containerd, and would copy proxy variables into the control plane's pods.
         no_proxy = {name: "" for name in os.environ if name.lower().endswith("_proxy")}
         done = run_program([self.path, *arguments], self.timeout, env=no_proxy, pass_fds=[self.lock.fileno()])
         if done.rc == 0:
@@ -115,7 +115,7 @@ class Kubeadm:
         )
 
     def run_with_services(self, *arguments: str, next_step: str) -> str:
-        """The same for a command that starts services: where it fails, they say why."""
+        """The same for a command that starts services: if it fails, their logs are added."""
         begun = time.time()
         try:
             return self.run(*arguments, next_step=next_step)
@@ -137,7 +137,7 @@ class Kubeadm:
         self.run(command, "phase", "preflight", f"--config={config}", next_step=next_step)
 
     def bootstrap(self, command: str, config: str) -> None:
-        """kubeadm init or kubeadm join."""
+        """Run kubeadm init or kubeadm join."""
         arguments = (command, f"--config={config}", "--skip-phases=preflight")
         self.run_with_services(*arguments, next_step="Fix what is reported, then run again: it starts over.")
 

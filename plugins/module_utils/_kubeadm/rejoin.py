@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Nodes that are left of reinstalled hosts, before these hosts join again."""
+"""Old nodes of reinstalled hosts, before these hosts join again."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from .membership import CONTROL_PLANE_LABEL, Node, host_name, node_labels
 if t.TYPE_CHECKING:
     from ansible.module_utils.basic import AnsibleModule
 
-PAUSE = 3.0  # seconds from one look to the next
+PAUSE = 3.0  # seconds between two checks
 SECONDS = 30
 
 
 def kubectl(*arguments: str) -> str:
-    """What kubectl prints, as this host's administrator."""
+    """The output of kubectl, as this host's administrator."""
     return printed_by(
         run_kubectl(paths.ADMIN, *arguments, timeout=SECONDS),
         SECONDS,
@@ -42,7 +42,7 @@ def addresses_of(node: Node) -> str:
 
 
 def check_addresses(nodes: t.Mapping[str, Node], planned: t.Mapping[str, t.Sequence[str]]) -> None:
-    """A reinstalled host has another machine-id, but the address that its node has."""
+    """Refuse a host without its node's address: a reinstalled host has a new machine-id, but the same address."""
     for name, node in sorted(nodes.items()):
         seen = [each["address"] for each in node.get("status", {}).get("addresses", []) if each["type"] == "InternalIP"]
         own = [address for address in planned.get(name, ()) if address]
@@ -58,17 +58,17 @@ def check_addresses(nodes: t.Mapping[str, Node], planned: t.Mapping[str, t.Seque
 
 
 def read_nodes(names: t.Sequence[str]) -> t.Dict[str, Node]:
-    """Those of the nodes that there are, by name."""
+    """The existing nodes with these names, by name."""
     if not names:
         return {}
     printed = kubectl("get", "nodes", "--ignore-not-found", "--output", "json", *names)
     answer = json.loads(printed) if printed.strip() else {"items": []}
-    nodes: t.List[Node] = answer.get("items", [answer])  # one node comes without a list
+    nodes: t.List[Node] = answer.get("items", [answer])  # kubectl returns a single node without a list
     return {node["metadata"]["name"]: node for node in nodes}
 
 
 def wait_until_not_ready(names: t.Sequence[str], timeout: float) -> t.Dict[str, Node]:
-    """The nodes, once none of them is Ready."""
+    """Wait until none of the nodes is Ready, and return them."""
     give_up = time.monotonic() + timeout
     while True:
         nodes = read_nodes(names)

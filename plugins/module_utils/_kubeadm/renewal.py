@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Renewal of the certificates of a node, by what is on the host alone: an API that has expired can't be asked."""
+"""Renewal of a node's certificates, using only what is on the host: an API with expired certificates can't be asked."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ if t.TYPE_CHECKING:
 
 RENEW, RESTART = "renew", "restart"  # what a killed run may have left to do
 RESTART_SECONDS = 120
-PAUSE = 2.0  # seconds between two questions
+PAUSE = 2.0  # seconds between two checks
 AGAIN = "See crictl ps --all and journalctl -u kubelet. Then run again: it goes on where it stopped."
-# Which CA signs a certificate. All others are signed by the cluster's own.
+# The CA that signs a certificate. All others are signed by the cluster's CA.
 SIGNERS = {
     "front-proxy-client": "front-proxy-ca",
     "apiserver-etcd-client": "etcd-ca",
@@ -52,21 +52,21 @@ SIGNERS = {
 
 
 class State(t.TypedDict):
-    """What is compared before and after."""
+    """The state that is compared before and after."""
 
-    certificates: t.Dict[str, str]  # when each ends, by name
+    certificates: t.Dict[str, str]  # expiry by name
     outdated: t.List[str]  # static pods that still have old ones in memory
 
 
 class Work(t.NamedTuple):
-    """What there is to do on a host."""
+    """The work to do on a host."""
 
     leaves: t.List[str]  # certificates of kubeadm, which renews all or none
     client: bool  # the kubelet's client certificate
-    serving: bool  # the one that the kubelet has made itself
-    signed: bool  # the one that the cluster has signed: it takes an approval, which is not made here
+    serving: bool  # the serving certificate that the kubelet created itself
+    signed: bool  # the one that the cluster signed: renewal needs an approval, which is not done here
     stale: t.List[str]  # static pods that still have old certificates in memory
-    unfinished: str  # what an earlier run did not come to
+    unfinished: str  # what an earlier run did not get to
 
     @property
     def renewed(self) -> t.List[str]:
@@ -79,7 +79,7 @@ class Work(t.NamedTuple):
 
 
 def plan_work(found: t.Sequence[Certificate], now: float, days: float, force: bool, unfinished: str) -> Work:
-    """kubeadm renews all of its certificates as soon as one of them is about to end."""
+    """Plan the work; kubeadm renews all of its certificates as soon as one of them is about to expire."""
     leaves = [each for each in found if each["renewed_by"] == "kubeadm"]
     due = [each["name"] for each in found if ends_soon(each, now, days)]
     all_of_them = force or unfinished == RENEW or any(each["name"] in due for each in leaves)
@@ -95,13 +95,13 @@ def plan_work(found: t.Sequence[Certificate], now: float, days: float, force: bo
 
 
 def serving_pair() -> t.Tuple[str, str]:
-    """Certificate and key that the kubelet has made itself."""
+    """Certificate and key that the kubelet created itself."""
     certificate = os.path.join(paths.ROOT, SERVING[-1])
     return certificate, f"{certificate[: -len('.crt')]}.key"
 
 
 def half_a_pair() -> bool:
-    """Whether a run was killed between the two: the kubelet does not start with one of them."""
+    """Whether a run was killed between moving the two: the kubelet does not start with only one of them."""
     certificate, key = serving_pair()
     return os.path.exists(certificate) != os.path.exists(key)
 
@@ -111,7 +111,7 @@ def key_path(authority: str) -> str:
 
 
 def check_authorities(work: Work, found: t.Sequence[Certificate], now: float) -> None:
-    """Whether kubeadm can sign on this host, before anything is changed."""
+    """Check that kubeadm can sign on this host, before anything is changed."""
     for name in sorted({SIGNERS.get(leaf, "ca") for leaf in work.leaves}):
         authority = next((each for each in found if each["name"] == name), None)
         if authority is None or has_expired(authority, now):
@@ -133,7 +133,7 @@ def check_authorities(work: Work, found: t.Sequence[Certificate], now: float) ->
 
 
 def table(found: t.Sequence[Certificate], work: Work, now: float) -> t.List[str]:
-    """A line for each certificate: when it ends, and what is done about it."""
+    """A line for each certificate: its expiry, and what is done about it."""
     actions = {
         **dict.fromkeys(work.leaves, "kubeadm certs renew all"),
         **({KUBELET_CLIENT: "signed by the CA on a control plane"} if work.client else {}),
@@ -152,7 +152,7 @@ def state(found: t.Sequence[Certificate], stale: t.Sequence[str]) -> State:
 
 
 def not_new(name: str, old: t.Sequence[Process]) -> str:
-    """What speaks against a static pod having been started again."""
+    """Why a static pod does not count as restarted; empty if it does."""
     running = processes(name)
     if set(running) & set(old):
         return "its process has not ended yet"
@@ -177,7 +177,7 @@ class Renewal:
         found, work = self.look()
         if work.any and not self.module.check_mode:
             with hold_lock(self.module.params["lock_timeout"]) as lock:
-                found, work = self.look()  # another run may have been at it
+                found, work = self.look()  # another run may have changed something
                 now = time.time()
                 check_authorities(work, found, now)
                 before = state(found, work.stale)
@@ -203,7 +203,7 @@ class Renewal:
         )
 
     def look_again(self) -> t.List[Certificate]:
-        """What is there afterwards. kubeadm says nothing of a certificate that it could not renew but in its output."""
+        """The certificates after the renewal. kubeadm reports those that it could not renew only in its output."""
         after, now = read_certificates(paths.ROOT), time.time()
         left = [
             each
@@ -239,7 +239,7 @@ class Renewal:
             os.remove(paths.RENEWAL)
 
     def client(self, kubeadm: Kubeadm) -> str:
-        """A client certificate for this host's kubelet: the given one, or signed here. Secret."""
+        """A client certificate for this host's kubelet: the given one, or one signed here. The result is secret."""
         if self.module.params["client"]:
             return client_pem(self.module.params["client"])
         if not os.path.exists(key_path("ca")):
@@ -253,7 +253,7 @@ class Renewal:
         return client_pem(sign_client(kubeadm, self.node))
 
     def set_serving_aside(self) -> None:
-        """The kubelet makes a new pair when it starts and finds none. The old one is kept beside it."""
+        """Rename the old pair: if there is none, the kubelet creates a new one when it starts."""
         for path in serving_pair():
             if os.path.exists(path):
                 os.replace(path, f"{path}.old")
@@ -263,7 +263,7 @@ class Renewal:
         printed_by(done, RESTART_SECONDS, "The kubelet could not be restarted.", host_name(), AGAIN)
 
     def until(self, what: str, seen: t.Callable[[], str]) -> None:
-        """Wait until there is nothing to be seen any more that speaks against it."""
+        """Wait until `seen` reports no problem any more."""
         while True:
             problem = seen()
             if not problem:
@@ -273,7 +273,7 @@ class Renewal:
             time.sleep(PAUSE)
 
     def restart_pods(self, names: t.Sequence[str]) -> None:
-        """One after another; without waiting where the API can't come back before other control planes do this too."""
+        """Restart them one by one; without waiting if the API needs other control planes to restart too."""
         for name in names:
             old = processes(name)
             for process in old:

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A control plane from a backup: what is there is set aside, then keys and data are put where kubeadm finds them."""
+"""A control plane from a backup: its state is set aside, then keys and data are put where kubeadm finds them."""
 
 from __future__ import annotations
 
@@ -30,23 +30,23 @@ from .membership import host_name
 if t.TYPE_CHECKING:
     from ansible.module_utils.basic import AnsibleModule
 
-ASIDE = "/var/lib/ipu-fabric/before-restore"  # and the time
-# Where that is another file system: beside what is set aside, so that nothing has to be copied.
+ASIDE = "/var/lib/ipu-fabric/before-restore"  # prefix; the time is appended
+# If ASIDE is on another file system: a directory beside the original, so that nothing must be copied.
 ASIDE_NEARBY = "ipu-fabric-before-restore"
-STAGING = "/var/lib/ipu-fabric/restore"  # the archive, and what is taken out of it
-PART = ".restore"  # etcd's new data, in the directory of the old ones
+STAGING = "/var/lib/ipu-fabric/restore"  # the archive, and what is extracted from it
+PART = ".restore"  # etcd's new data, next to the old data
 IMAGE_ROOT = "/run/ipu-fabric/etcd-image"
-# What makes a host a control plane. Everything else in /etc/kubernetes is the site's, and stays.
+# The files that make a host a control plane. Everything else in /etc/kubernetes is the site's, and stays.
 TRACES = (
     *(f"{paths.KUBERNETES}/{name}.conf" for name in ("admin", "super-admin", "controller-manager", "scheduler")),
     *(paths.KUBELET, f"{paths.KUBERNETES}/bootstrap-kubelet.conf"),
     *(paths.MANIFESTS, backup.PKI, "/var/lib/kubelet/pki", paths.ETCD),
 )
 STATIC_PODS = {"etcd": 2379, "kube-apiserver": 6443, "kube-controller-manager": 10257, "kube-scheduler": 10259}
-# Clients that outlive the restore know revisions that the snapshot does not have yet: etcd goes on far behind them.
+# Clients that outlive the restore have seen revisions newer than the snapshot: etcd continues far beyond them.
 REVISIONS = 1_000_000_000
 SECONDS = 600
-# Of etcd beside its database: the log that it has and the one that it makes ready.
+# What etcd needs besides its database: the current log, and the next one, which it preallocates.
 LOG_BYTES = 2 * (64 << 20)
 SPARE_BYTES = 64 << 20  # keys, certificates, manifests
 
@@ -62,7 +62,7 @@ def run(where: str, *argv: str) -> str:
 
 
 def traces() -> t.List[str]:
-    """What a control plane has left here. The packages make empty directories."""
+    """The files of a control plane on this host. Packages create empty directories."""
 
     def is_something(path: str) -> bool:
         return os.path.lexists(path) and not (os.path.isdir(path) and not os.listdir(path))
@@ -71,7 +71,7 @@ def traces() -> t.List[str]:
 
 
 def check_runtime() -> None:
-    """Containers are stopped, and etcd's program is taken out of its image, by containerd."""
+    """Refuse hosts with Docker: containerd is needed to stop containers and to get etcd's program from its image."""
     if node_runtime() == DOCKER:
         raise FabricError(
             "A backup is restored on hosts with containerd only.",
@@ -83,12 +83,12 @@ def check_runtime() -> None:
 
 
 def stop_control_plane() -> None:
-    """The kubelet first: it would start the others again. Other containers go on; a kubelet takes them up again."""
+    """Stop the kubelet first: it would restart the others. Other containers keep running; a kubelet readopts them."""
     run("Stopping the kubelet", "systemctl", "stop", "kubelet")
     for name in STATIC_PODS:
         labels = f'labels."io.kubernetes.container.name"=={name},labels."io.kubernetes.pod.namespace"==kube-system'
         for container in run("Listing containers", *CTR, "containers", "list", "--quiet", labels).split():
-            # One that has ended already has no task.
+            # A container that has ended has no task.
             run_program([*CTR, "tasks", "kill", "--signal", "SIGKILL", container], SECONDS)
     give_up = time.monotonic() + 60
     while True:
@@ -111,7 +111,7 @@ def nearby_of(path: str, place: str) -> str:
 
 
 def find_targets(found: t.Sequence[str], place: str) -> t.Dict[str, str]:
-    """Where each of them goes by a rename, which needs no room: in `place`, or nearby if that is on another mount."""
+    """The target of each path for a rename, which needs no space: in `place`, or nearby if that is on another mount."""
     targets = {}
     for path in found:
         target = place + path
@@ -140,7 +140,7 @@ def no_room(path: str, seen: str) -> FabricError:
 
 
 def check_room(needs: t.Mapping[str, int]) -> None:
-    """Bytes by directory; those of one file system add up."""
+    """Check the space that is needed in bytes by directory; directories on one file system are added up."""
     wanted: t.Dict[int, int] = {}
     for directory, size in needs.items():
         device, free = os.stat(directory).st_dev, os.statvfs(directory)
@@ -164,7 +164,7 @@ def check_movable(found: t.Sequence[str]) -> None:
 
 
 def is_initialised() -> bool:
-    """Whether kubeadm init has ended since keys and data were put back: none of its files comes from a backup."""
+    """Whether kubeadm init has finished since the restore of keys and data: none of its files comes from a backup."""
     return os.path.exists(paths.ADMIN) and not os.path.exists(paths.MARKER)
 
 
@@ -174,13 +174,13 @@ def forget(path: str) -> None:
 
 
 def set_aside(found: t.Sequence[str]) -> str:
-    """Move what is there to directories for root alone, and forget a kubeadm that was interrupted."""
+    """Move the present state to directories for root only, and forget an interrupted kubeadm."""
     check_movable(found)
     place = f"{ASIDE}-{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}-{secrets.token_hex(4)}"
     try:
         os.makedirs(os.path.dirname(ASIDE), exist_ok=True)
-        os.mkdir(place, 0o700)  # for root alone
-        targets = find_targets(found, place)  # a disk that is full shows while the control plane still runs
+        os.mkdir(place, 0o700)  # for root only
+        targets = find_targets(found, place)  # a full disk must show up while the control plane still runs
         stop_control_plane()
     except BaseException as error:
         for empty in (place, *(nearby_of(path, place) for path in found)):
@@ -195,16 +195,16 @@ def set_aside(found: t.Sequence[str]) -> str:
 
 
 def wanted_files(names: t.Sequence[str]) -> t.List[str]:
-    """Of the archive, what all control planes share. kubeadm makes the certificates of this one itself."""
+    """The files in the archive that all control planes share. kubeadm creates this host's own certificates."""
     keys = {f"{backup.PKI}/{name}".lstrip("/") for name in backup.KEYS}
     pki = backup.PKI.lstrip("/") + "/"
     return [name for name in names if name in keys or not (name == backup.SNAPSHOT or name.startswith(pki))]
 
 
 def is_expected(name: str) -> bool:
-    """Whether a backup may have this file: etcd's data, the PKI, and the keys of Secrets.
+    """Whether a backup may contain this file: etcd's data, the PKI, and the keys of Secrets.
 
-    Those are wherever the site has put them in /etc/kubernetes, but not where the kubelet starts what it finds."""
+    The site may keep those keys anywhere in /etc/kubernetes, but not where the kubelet starts what it finds."""
     path, others = "/" + name, [f"{trace}/" for trace in TRACES if trace != backup.PKI]
     inside = f"{path}/".startswith(f"{os.path.dirname(backup.PKI)}/") and not f"{path}/".startswith(tuple(others))
     return os.path.normpath(path) == path and (name == backup.SNAPSHOT or inside)
@@ -237,7 +237,7 @@ def put_keys(module: AnsibleModule, archive: tarfile.TarFile) -> None:
 
 
 def unmount_image(place: str) -> None:
-    """A mount that containerd has forgotten goes by itself, an hour later or with the next boot."""
+    """Unmount an image. A mount that containerd forgot ends by itself, after an hour or at the next boot."""
     run_program([*CTR, "images", "unmount", "--rm", place], SECONDS)
     with contextlib.suppress(OSError):
         os.rmdir(place)
@@ -245,8 +245,8 @@ def unmount_image(place: str) -> None:
 
 @contextlib.contextmanager
 def etcdutl(image: str) -> t.Iterator[str]:
-    """The program in etcd's own image, which every control plane has. It is linked statically: no container."""
-    for left in glob.glob(f"{IMAGE_ROOT}-*"):  # of a run that was killed
+    """The program from etcd's own image, which every control plane has. It is static, so it needs no container."""
+    for left in glob.glob(f"{IMAGE_ROOT}-*"):  # left by a run that was killed
         unmount_image(left)
     os.makedirs(os.path.dirname(IMAGE_ROOT), mode=0o700, exist_ok=True)
     place = tempfile.mkdtemp(prefix=f"{IMAGE_ROOT}-")
@@ -258,7 +258,7 @@ def etcdutl(image: str) -> t.Iterator[str]:
 
 
 def restore_arguments(node: str, address: str, backup_name: str) -> t.List[str]:
-    """A cluster of this member alone, with another ID than the old one had: members of that can't come back into it."""
+    """Arguments for a cluster of only this member, with a new ID, so that members of the old cluster can't rejoin."""
     peer = f"https://{f'[{address}]' if ':' in address else address}:2380"
     return [
         *("--name", node, "--initial-cluster", f"{node}={peer}", "--initial-advertise-peer-urls", peer),
@@ -269,7 +269,7 @@ def restore_arguments(node: str, address: str, backup_name: str) -> t.List[str]:
 
 @contextlib.contextmanager
 def verified_archive(module: AnsibleModule) -> t.Iterator[t.Tuple[tarfile.TarFile, str]]:
-    """The archive, and etcd's data made of it: all that needs much room, and all that can be wrong with a backup."""
+    """The archive and the etcd data made from it: every step that needs much space or can find fault with a backup."""
     params = module.params
     path = os.path.join(STAGING, backup.NAME)
     digest = file_digest(path)
@@ -288,7 +288,7 @@ def verified_archive(module: AnsibleModule) -> t.Iterator[t.Tuple[tarfile.TarFil
         directory, size = os.path.dirname(paths.ETCD), archive.getmember(backup.SNAPSHOT).size
         os.makedirs(directory, mode=0o700, exist_ok=True)
         part = os.path.join(directory, PART)
-        shutil.rmtree(part, ignore_errors=True)  # of a run that was killed
+        shutil.rmtree(part, ignore_errors=True)  # left by a run that was killed
         check_movable(traces())
         check_room(
             {STAGING: size + SPARE_BYTES, directory: size + LOG_BYTES, os.path.dirname(paths.KUBERNETES): SPARE_BYTES}
@@ -308,7 +308,7 @@ def verified_archive(module: AnsibleModule) -> t.Iterator[t.Tuple[tarfile.TarFil
 
 
 def put_back(module: AnsibleModule) -> str:
-    """Where what was there before is now. Every step may be killed: the next run sets the half of it aside, too."""
+    """Restore keys and data; returns where the former state is. If killed, the next run sets the half aside too."""
     with verified_archive(module) as (archive, made):
         place = set_aside(traces())
         write_file(module, paths.RESTORING, module.params["restore"], "0600")
@@ -319,7 +319,7 @@ def put_back(module: AnsibleModule) -> str:
 
 
 def stop(module: AnsibleModule, found: t.Sequence[str]) -> str:
-    """Where what was there before is now. The host remembers for which restore it was stopped."""
+    """Set the state aside; returns where it is. The host remembers for which restore it was stopped."""
     place = set_aside(found) if found else ""
     write_file(module, paths.SET_ASIDE, module.params["restore"], "0600")
     forget(paths.RESTORING)
@@ -345,7 +345,7 @@ def restore(module: AnsibleModule) -> t.Dict[str, object]:
         }
     if state == "done":
         if not module.check_mode and restoring:
-            shutil.rmtree(STAGING, ignore_errors=True)  # it has keys; the marker stays until they are gone
+            shutil.rmtree(STAGING, ignore_errors=True)  # it contains keys; the marker stays until they are gone
             forget(paths.RESTORING)
         return outcome(before, {**before, "restoring": ""}, set_aside="")
     if state == "verified":
@@ -353,7 +353,7 @@ def restore(module: AnsibleModule) -> t.Dict[str, object]:
             with hold_lock(params["timeout"]), verified_archive(module):
                 pass
         return outcome(before, before, set_aside="")
-    # What it has by now, it has from the restored cluster.
+    # Its present state comes from the restored cluster.
     if state == "aside" and aside == params["restore"]:
         return outcome(before, before, set_aside="")
     place = ""
@@ -363,5 +363,5 @@ def restore(module: AnsibleModule) -> t.Dict[str, object]:
     if state == "aside":
         return outcome(before, {"files": [], "restoring": "", "aside": params["restore"]}, set_aside=place)
     after = {"files": [backup.PKI, paths.ETCD], "restoring": params["restore"], "aside": ""}
-    # Whatever is there is put back once more.
+    # The restore is repeated, whatever is there.
     return {**outcome(before, after, set_aside=place), "changed": True}

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Snapshots of etcd: taken, and proved to be whole."""
+"""Takes snapshots of etcd, and verifies that they are complete."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from .membership import host_name
 if t.TYPE_CHECKING:
     from ansible.module_utils.basic import AnsibleModule
 
-DIGEST = hashlib.sha256().digest_size  # etcd ends a snapshot with the SHA-256 of what comes before
-PAGE = 512  # a database is a multiple of this: one with a digest behind it is not
+DIGEST = hashlib.sha256().digest_size  # etcd appends the SHA-256 of everything before it to a snapshot
+PAGE = 512  # a database is a multiple of this: one with a digest appended is not
 BLOCK = 1 << 20
 
 
 class Snapshot(t.TypedDict):
-    """A snapshot that is whole."""
+    """A complete snapshot."""
 
     path: str
     bytes: int
@@ -31,15 +31,15 @@ class Snapshot(t.TypedDict):
 
 
 class Member(t.TypedDict):
-    """A member of the cluster that a snapshot is of."""
+    """A member of the cluster that the snapshot was taken of."""
 
-    name: str  # empty while it has not started
+    name: str  # empty until it has started
     id: str  # as etcdctl prints it
     peer_urls: t.List[str]
 
 
 class EtcdFacts(t.TypedDict):
-    """What an etcd says of itself and of its cluster."""
+    """What an etcd reports about itself and its cluster."""
 
     etcd_version: str
     cluster_id: str  # as etcdctl prints it
@@ -67,7 +67,7 @@ def broken(path: str, seen: str) -> FabricError:
 
 
 def check_snapshot(path: str) -> Snapshot:
-    """Prove by its own digest that a snapshot is whole."""
+    """Verify by a snapshot's own digest that it is complete."""
     size = os.path.getsize(path)
     if size <= DIGEST or size % PAGE != DIGEST:
         raise broken(path, f"{size} bytes, where a database and a digest of {DIGEST} bytes should be")
@@ -88,7 +88,7 @@ def check_snapshot(path: str) -> Snapshot:
 
 
 def check_destination(path: str, size: int) -> None:
-    """Refuse before anything is written."""
+    """Refuse a bad destination before anything is written."""
     directory = os.path.dirname(path)
     seen = ""
     if not os.path.isabs(path) or os.path.normpath(path) != path:
@@ -112,7 +112,7 @@ def check_destination(path: str, size: int) -> None:
 
 
 def receive(path: str, timeout: int) -> None:
-    """Write a snapshot as it comes. Root alone reads it: all secrets of the cluster are in it."""
+    """Write a snapshot as it arrives, for root only: it contains all Secrets of the cluster."""
     give_up = time.monotonic() + timeout
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with open(descriptor, "wb") as file:
@@ -125,7 +125,7 @@ def receive(path: str, timeout: int) -> None:
 
 
 def read_etcd() -> EtcdFacts:
-    """What there is to save. Also without a majority: a snapshot can then be all that is left."""
+    """Facts about what is to be saved. Works without a quorum: a snapshot can then be all that is left."""
     status = etcd_api.ask("/v3/maintenance/status")
     members = etcd_api.ask("/v3/cluster/member/list", {"linearizable": False})["members"]
     return {
@@ -138,10 +138,10 @@ def read_etcd() -> EtcdFacts:
 
 
 def save(path: str, timeout: int) -> Snapshot:
-    """A whole snapshot, or none."""
+    """Save a complete snapshot, or none."""
     part = f"{path}.part"
     try:
-        if os.path.lexists(part):  # of a run that was killed
+        if os.path.lexists(part):  # left by a run that was killed
             os.remove(part)
         receive(part, timeout)
         snapshot = check_snapshot(part)

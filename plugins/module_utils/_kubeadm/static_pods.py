@@ -1,9 +1,9 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The static pods of a control plane: their processes, and whether these are older than their certificates.
+"""The static pods of a control plane: their processes, and whether these predate their certificates.
 
-The kubelet starts a container again when its process ends. That takes neither the API nor a program such as crictl,
-which hosts may lack, and no manifest is ever moved away.
+When a container's process ends, the kubelet restarts it. So this needs neither the API nor a program such as crictl,
+which hosts may lack, and never moves a manifest.
 """
 
 from __future__ import annotations
@@ -19,26 +19,26 @@ from .._host.certificates import LEAVES
 from .._host.files import read_text
 from . import paths
 
-# With the certificates that each reads when it starts, in the order in which they are restarted.
+# With the certificates that each reads at its start, in the order of restarts.
 STATIC_PODS = {
     "etcd": ("etcd-server", "etcd-peer"),
     "kube-apiserver": ("apiserver", "apiserver-kubelet-client", "apiserver-etcd-client", "front-proxy-client"),
     "kube-controller-manager": ("controller-manager.conf",),
     "kube-scheduler": ("scheduler.conf",),
 }
-NAME_LENGTH = 15  # of a process, in the kernel
-MARGIN = 5  # seconds: the kernel says when it was started to a second, and files have their own clock
+NAME_LENGTH = 15  # maximum length of a process name in the kernel
+MARGIN = 5  # seconds: the kernel gives start times in whole seconds, and file times come from another clock
 
 
 class Process(t.NamedTuple):
-    """A process, and when it was started, in seconds since 1970."""
+    """A process and its start time, in seconds since 1970."""
 
     pid: int
     started: float
 
 
 def static_pods() -> t.List[str]:
-    """Those that have a manifest on this host."""
+    """The static pods that have a manifest on this host."""
     folder = os.path.join(paths.ROOT, paths.MANIFESTS.lstrip("/"))
     return [name for name in STATIC_PODS if os.path.exists(os.path.join(folder, f"{name}.yaml"))]
 
@@ -56,11 +56,11 @@ def _network(pid: str) -> str:
 
 
 def processes(name: str) -> t.List[Process]:
-    """Of a static pod. They share the host's network, which no cluster inside of a pod does."""
+    """Processes of a static pod. They share the host's network, unlike those of a cluster inside a pod."""
     found, booted, own = [], _booted(), _network("self")
     folder = os.path.join(paths.ROOT, "proc")
     for pid in filter(str.isdigit, os.listdir(folder)):
-        # Number, name in brackets, state and so on: the name may have anything in it.
+        # Number, name in parentheses, state and so on: the name may contain anything.
         before, _bracket, after = read_text(os.path.join(folder, pid, "stat")).rpartition(")")
         fields = after.split()
         if before.partition("(")[2] == name[:NAME_LENGTH] and len(fields) > 19 and _network(pid) == own:
@@ -72,9 +72,9 @@ def processes(name: str) -> t.List[Process]:
 
 
 def renewed_at(name: str) -> float:
-    """When the newest of a static pod's certificates was written; 0 without any.
+    """The time of the newest of a static pod's certificates; 0 without any.
 
-    A file of the future was written while the clock was wrong: it says nothing, or each run would restart the pod.
+    A time in the future comes from a wrong clock, and is ignored: it would restart the pod in each run.
     """
     files = [os.path.join(paths.ROOT, LEAVES[leaf]) for leaf in STATIC_PODS[name]]
     written = [os.path.getmtime(file) for file in files if os.path.exists(file)]
@@ -82,7 +82,7 @@ def renewed_at(name: str) -> float:
 
 
 def stale_pods() -> t.List[str]:
-    """Static pods that run since before their certificates were written: they have the old ones in memory."""
+    """Static pods that started before their certificates were written, and so have the old ones in memory."""
     return [
         name
         for name in static_pods()
@@ -98,7 +98,7 @@ def end_process(process: Process) -> None:
 
 
 def local_api() -> str:
-    """The URL of this host's own API server, as its manifest has it: the endpoint may lead to another one."""
+    """The URL of this host's own API server, from its manifest: the cluster's endpoint may lead to another one."""
     manifest = read_text(os.path.join(paths.ROOT, paths.MANIFESTS.lstrip("/"), "kube-apiserver.yaml"))
     address = re.search(r"--advertise-address=([^\s\"']+)", manifest)
     port = re.search(r"--secure-port=(\d+)", manifest)

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""kubeadm token: what hosts join a cluster with."""
+"""kubeadm token: what hosts need to join a cluster."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ NEXT_STEP = "See that the control plane is healthy."
 
 
 class Discovery(t.TypedDict):
-    """How a host finds and trusts the cluster. Secret."""
+    """How a host finds and trusts the cluster. The content is secret."""
 
     endpoint: str  # host:port of the API server
     token: str
     ca_hashes: t.List[str]  # pins of the certificate authority
-    certificate_key: str  # of the uploaded certificates, for control planes; else empty
+    certificate_key: str  # of the uploaded certificates, for control planes; otherwise empty
 
 
 def parse_join_command(text: str, certificate_key: str = "") -> Discovery:
-    """Endpoint, token and CA hashes from the line that kubeadm token create --print-join-command prints."""
+    """Endpoint, token and CA hashes from the output of kubeadm token create --print-join-command."""
     endpoint = re.search(r"kubeadm join (\S+)", text)
     token = re.search(r"--token (\S+)", text)
     hashes = re.findall(r"--discovery-token-ca-cert-hash (\S+)", text)
@@ -52,7 +52,7 @@ def parse_join_command(text: str, certificate_key: str = "") -> Discovery:
 
 
 def upload_certificates(kubeadm: Kubeadm, version: str) -> str:
-    """Upload the control plane's certificates, sealed with a new key that only joining hosts get."""
+    """Upload the control plane's certificates, encrypted with a new key that only joining hosts get."""
     key = secrets.token_hex(32)
     documents: t.List[Document] = [
         {"apiVersion": API_VERSION, "kind": "InitConfiguration", "certificateKey": key},
@@ -84,7 +84,7 @@ def create_token(module: AnsibleModule) -> t.Dict[str, object]:
 
 
 def delete_token(module: AnsibleModule) -> t.Dict[str, object]:
-    """Delete a token before its time is up. Its first part, which names it, is no secret."""
+    """Delete a token before it expires. Its first part, which identifies it, is not secret."""
     name = module.params["discovery"]["token"].partition(".")[0]
     if module.check_mode:
         return {"changed": True}

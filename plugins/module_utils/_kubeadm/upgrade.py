@@ -1,9 +1,9 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""kubeadm upgrade: the control plane's own pods, and the kubelet's configuration. kubeadm repeats it without harm.
+"""kubeadm upgrade: the control plane's own pods, and the kubelet's configuration. kubeadm can safely repeat it.
 
-The kubelet is restarted in its new release after that. A node is done when all of its parts are on the release,
-wherever a run was interrupted.
+Afterwards, the kubelet is restarted in its new release. A node is done when all of its parts have the release,
+no matter where a run was interrupted.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ if t.TYPE_CHECKING:
     from ansible.module_utils.basic import AnsibleModule
 
 COMPONENTS = ("kube-apiserver", "kube-controller-manager", "kube-scheduler")
-ETCD = "etcd"  # has releases of its own
+ETCD = "etcd"  # has its own releases
 NEXT_STEP = "Fix what is reported (see crictl ps, too), then run again: it goes on here."
 
 
 class NodeRelease(t.TypedDict):
-    """What of a node kubeadm upgrade changes."""
+    """The parts of a node that kubeadm upgrade changes."""
 
     components: t.Dict[str, str]  # release of each static pod; empty on workers
-    configuration: str  # release that the kubelet's configuration is of
+    configuration: str  # release for which the kubelet's configuration was written
 
 
 def tag_release(image: str) -> str:
@@ -48,12 +48,12 @@ def image_release(manifest: str) -> str:
 
 
 def release_order(release: str) -> t.Tuple[int, ...]:
-    """For comparing: 3.5.21-0 comes before 3.6.6-0, and what is not known before both."""
+    """A sort key: 3.5.21-0 comes before 3.6.6-0, and an unknown release before both."""
     return tuple(int(number) for number in re.findall(r"\d+", release))
 
 
 def etcd_of(version: str) -> str:
-    """The release of etcd that the kubeadm here runs with a release of Kubernetes; empty where it doesn't say."""
+    """The etcd release that this kubeadm uses for a Kubernetes release; empty if it does not say."""
     images = output_of("kubeadm", "config", "images", "list", "--kubernetes-version", version).split()
     return next((tag_release(image) for image in images if "/etcd:" in image), "")
 
@@ -80,17 +80,17 @@ def read_release(module: AnsibleModule, node_name: str, control_plane: bool) -> 
 
 
 def compare(module: AnsibleModule) -> t.Tuple[NodeRelease, NodeRelease]:
-    """The node as it is, and as it is wanted."""
+    """The node's present and wanted state."""
     params = module.params
     before = read_release(module, params["node_name"] or host_name(), params["control_plane"])
     components = dict.fromkeys(before["components"], params["version"])
-    if ETCD in components:  # never back to an older one
+    if ETCD in components:  # never downgraded
         components[ETCD] = max(before["components"][ETCD], etcd_of(params["version"]), key=release_order)
     return before, {"components": components, "configuration": params["version"]}
 
 
 def upgrade_host(module: AnsibleModule) -> t.Dict[str, object]:
-    """Body of the command `upgrade`."""
+    """The body of the command `upgrade`."""
     params = module.params
     if node_runtime() == DOCKER:
         raise FabricError(
@@ -103,7 +103,7 @@ def upgrade_host(module: AnsibleModule) -> t.Dict[str, object]:
     if module.check_mode:
         return outcome(*compare(module))
     command = ["apply", f"v{params['version']}", "--yes"] if params["first"] else ["node"]
-    # A kubeadm that outlived its run is waited for.
+    # Waits for a kubeadm that outlived its run.
     with hold_lock(params["lock_timeout"]) as lock:
         before, after = compare(module)
         if before != after:

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The archive as bytes: packed, and read again without trust in who packed it. Nothing is ever extracted to a disk."""
+"""The archive as bytes: packed, and read without trusting who packed it. Nothing is ever extracted to disk."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ import zlib
 from .._common.result import FabricError
 
 Files = t.Dict[str, str]  # text by name
-MOST_BYTES = 512 * 2**20  # of all files together
+MOST_BYTES = 512 * 2**20  # of all files in total
 MOST_FILES = 20_000
 NAME = re.compile(r"[\w-][\w.:-]*(?:/[\w-][\w.:-]*){0,4}")
 NEXT_STEP = "Ask for an archive as ipu.fabric.support wrote it."
 
 
 def file_name(*parts: str) -> str:
-    """A name below the archive's folder, whatever hosts and pods are called."""
+    """A file name below the archive's folder that is safe whatever the names of hosts and pods."""
     return "/".join(re.sub(r"^[.:]|[^\w.:-]", "_", part) or "_" for part in parts)
 
 
 def pack(folder: str, files: t.Mapping[str, str], seconds: int) -> bytes:
-    """All files in one folder, readable by their owner."""
+    """Pack all files into one folder, readable by their owner."""
     packed = io.BytesIO()
     with tarfile.open(fileobj=packed, mode="w:gz", format=tarfile.GNU_FORMAT) as archive:
         for name, text in files.items():
@@ -38,7 +38,7 @@ def pack(folder: str, files: t.Mapping[str, str], seconds: int) -> bytes:
 
 
 def unpack(packed: t.BinaryIO, where: str) -> Files:
-    """The texts by their names below the archive's folder."""
+    """The texts by file name below the archive's folder."""
     return dict(_entries(_decompressed(packed, where), where))
 
 
@@ -49,7 +49,7 @@ def _refused(where: str, seen: str) -> FabricError:
 
 
 def _decompressed(packed: t.BinaryIO, where: str) -> bytes:
-    """Whole, so that no header within can ask for more than it may have."""
+    """Decompressed as a whole, so that no header inside can claim more than the limit."""
     try:
         with gzip.GzipFile(fileobj=packed) as stream:
             data = stream.read(MOST_BYTES + 1)

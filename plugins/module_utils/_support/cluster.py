@@ -1,8 +1,8 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Read what a maintainer has to see of a cluster: objects of the fabric, and what its components wrote.
+"""Reads what a maintainer must see of a cluster: objects of the fabric, and the logs of its components.
 
-Never a Secret, and of an object only fields.py's fields.
+It never reads a Secret, and of an object only the fields in fields.py.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ OF_CLUSTER = (
 OF_NAMESPACES = (("v1", "Pod"), ("v1", "Event"), ("apps/v1", "DaemonSet"), ("apps/v1", "Deployment"))
 MOST_OBJECTS = 5000  # of a kind
 MOST_LOGS = 200
-LOGS_OF_ONE_OWNER = 3  # pods of a DaemonSet say the same on most nodes
-SECONDS = 300  # for all requests; a server that hangs would take a minute for each
+LOGS_OF_ONE_OWNER = 3  # pods of a DaemonSet log the same on most nodes
+SECONDS = 300  # for all requests; with a hanging server, each would take a minute
 
 
 class Reader:
-    """Reads what it can, and keeps what it could not."""
+    """Reads what it can, and records what it could not read."""
 
     def __init__(self, cluster: Cluster, seconds: float = SECONDS) -> None:
         self.cluster, self.gaps = cluster, t.cast(t.List[Gap], [])
@@ -85,7 +85,7 @@ class Reader:
                 _request_timeout=REQUEST_TIMEOUT,
             )
         except (ApiError, TransportError, OSError) as error:
-            # A container that has not started has no log, and one that has not crashed no earlier one.
+            # A container that has not started has no log, and one that has not crashed has no earlier log.
             if getattr(error, "status", None) not in (400, 404):
                 self.gap("a log", f"{namespace}/{name} {container}", reason(error))
             return ""
@@ -103,7 +103,7 @@ def has_trouble(pod: Object) -> bool:
 
 
 def pods_to_read(pods: t.Sequence[Object]) -> t.List[Object]:
-    """Those with trouble first, and a few of each owner."""
+    """Pods with problems first, then a few of each owner."""
     taken: t.Dict[t.Tuple[str, bool], int] = {}
     chosen = []
     for pod in sorted(pods, key=lambda pod: not has_trouble(pod)):
@@ -131,7 +131,7 @@ def read_logs(reader: Reader, pods: t.Sequence[Object], lines: int, size: int) -
 def collect(
     cluster: Cluster, namespaces: t.Sequence[str], lines: int, size: int, others: t.Sequence[str] = ()
 ) -> ClusterPart:
-    """Components are in `namespaces`, workloads of the site in `others`."""
+    """Collect objects and logs: components are in `namespaces`, workloads of the site in `others`."""
     reader = Reader(cluster)
     objects: t.Dict[str, t.List[Object]] = {}
     for version, kind in OF_CLUSTER:
@@ -142,7 +142,7 @@ def collect(
             found += reader.objects(version, kind, namespace)
         for namespace in [each for each in others if each not in namespaces]:
             found += reader.objects(version, kind, namespace, ours=False)
-    # Events about nodes are in the namespace default, among those of workloads.
+    # Events about nodes are in the namespace default, among events of workloads.
     if "default" not in {*namespaces, *others}:
         events = reader.objects("v1", "Event", "default", ours=False)
         objects["Event"] += [event for event in events if query("involvedObject.kind", event) in ("Node", "IPUJob")]
@@ -152,7 +152,7 @@ def collect(
 
 
 def read_cluster(module: AnsibleModule) -> t.Dict[str, t.Any]:
-    """The archive is also for a cluster that does not answer: it says so then."""
+    """The body of the module. It also yields an archive of a cluster that does not answer, with that as its content."""
     params = module.params
     try:
         cluster = connect(module)

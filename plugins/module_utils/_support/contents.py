@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What goes into an archive, by file. All of it passes redact() here, whatever was taken out before. Pure."""
+"""The files of an archive. All of them pass redact() here, whatever was removed before. Pure functions."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ Result = t.Mapping[str, t.Any]  # of a module
 
 
 class Collected(t.NamedTuple):
-    """What the controller has read, and what hosts and API have said."""
+    """What the controller has read, and the results of hosts and API."""
 
-    artifacts: t.Mapping[str, str]  # text of the files that exist
+    artifacts: t.Mapping[str, str]  # text of the existing files
     artifacts_dir: str
     cluster: Result  # of support_info
     journals: t.Mapping[str, Result]  # of host_info, by host

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What of an object goes into an archive: fields that are known to be harmless, and nothing else. Pure."""
+"""The fields of an object that go into an archive: those known to be harmless, and nothing else. Pure functions."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import typing as t
 
 from .._kube.query import Object, query
 
-# Fields by their names. `*` is any name, a list is no step of its own, and `json` is what a text in JSON has.
-# What ends a path is a text, a number or a list of them: an object there is left out.
+# Fields by name. `*` is any name, a list adds no level, and `json` stands for the contents of a JSON string.
+# A path ends in a text, a number or a list of these: an object there is left out.
 Tree = t.Dict[str, "Tree"]
 
 
@@ -35,7 +35,7 @@ POD = f"""
 {below("status", "phase reason message podIP podIPs.ip hostIP startTime qosClass")}
 {below("status.initContainerStatuses", STATE)} {below("status.containerStatuses", STATE)}
 """
-# May quote a command, or have the last words of a program.
+# These may quote a command, or a program's last words.
 SAID = " ".join(
     below(f"status.{kind}", "state.waiting.message state.terminated.message lastState.terminated.message")
     for kind in ("initContainerStatuses", "containerStatuses")
@@ -91,12 +91,12 @@ ALLOWED: t.Mapping[str, str] = {
         {below("involvedObject", "kind namespace name fieldPath")} {below("source", "component host")}
     """,
 }
-# Messages about what Kubernetes does for a pod. Others may quote a command of the workload, or what it wrote.
+# Messages about what Kubernetes does for a pod. Others may quote a workload's command or output.
 PLAIN = (
     *("BackOff", "Evicted", "FailedAttachVolume", "FailedCreatePodSandBox", "FailedMount", "FailedScheduling"),
     *("NetworkNotReady", "NodeNotReady", "Preempted", "Pulled", "Pulling", "Scheduled"),
 )
-# Of kube-system, where others have pods as well: Kubernetes itself, pod networks, and what we install there.
+# Components in kube-system, where others have pods too: Kubernetes itself, pod networks, and what we install there.
 COMPONENTS = (
     *("kube-apiserver-", "kube-controller-manager-", "kube-scheduler-", "kube-proxy-", "etcd-", "metrics-server-"),
     *("coredns-", "rke2-coredns-", "calico-", "tigera-", "kube-flannel-", "canal-", "rke2-canal-"),
@@ -118,7 +118,7 @@ COMPONENT_POD = tree_of(f"{POD} {SAID}")
 
 
 def harmless(item: Object, kind: str, ours: bool) -> Object:
-    """The fields of an object that may leave the site; `ours` is in a namespace of components."""
+    """The fields of an object that may leave the site; `ours`: it is in a namespace of components."""
     tree = COMPONENT_POD if kind == "Pod" and ours else TREES[kind]
     found: Object = _part(item, tree) or {}
     if kind == "Event" and not ours and item.get("reason") not in PLAIN:
@@ -127,7 +127,7 @@ def harmless(item: Object, kind: str, ours: bool) -> Object:
 
 
 def _part(value: t.Any, tree: Tree) -> t.Any:
-    """None for what may not leave."""
+    """The part of a value that may leave the site; None if nothing may."""
     if isinstance(value, dict):
         known = [name for name in value if name in tree or "*" in tree]
         parts = {name: _part(value[name], tree[name if name in tree else "*"]) for name in known}
@@ -144,7 +144,7 @@ def _part(value: t.Any, tree: Tree) -> t.Any:
 
 
 def is_component(pod: Object) -> bool:
-    """Whether a pod in a namespace of components is one, and not somebody's job there."""
+    """Whether a pod in a namespace of components is one, rather than somebody's job there."""
     if "Job" in (query("metadata.ownerReferences[].kind", pod) or []):
         return False
     namespace, name = query("metadata.[namespace, name]", pod)

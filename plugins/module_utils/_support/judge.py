@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What an archive shows to be wrong at its site, by the checks of this release. Pure, and trusts nothing in it."""
+"""What an archive shows to be wrong at its site, by the checks of this release. Pure; does not trust its contents."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from .contents import ABOUT, OBJECTS
 Files = t.Mapping[str, str]
 LEVELS = ("error", "unproven", "warning")
 WIDTH = 100
-FEW = 10  # of one kind that are shown one by one
+FEW = 10  # problems of a kind that are shown one by one
 EVENTS = 30
 
 
 class Archive:
-    """Its files as data. What can't be read is a problem like any other."""
+    """The archive's files as data. Unreadable data is a problem like any other."""
 
     def __init__(self, files: Files) -> None:
         self.files = files
@@ -51,15 +51,15 @@ class Archive:
         self.problems.append(Problem("archive", "warning", "unreadable", name, seen))
 
     def ask(self, name: str, judge: t.Callable[[], t.Iterable[Problem]]) -> None:
-        """What one part of the archive shows."""
+        """Add the problems that one part of the archive shows."""
         try:
             self.problems += judge()
-        except Exception as error:  # whatever a part of another release, or of nobody's, makes of these functions
+        except Exception as error:  # whatever a part from another release, or a forged one, causes in these functions
             self.odd(name, f"{type(error).__name__}: {error}")
 
 
 def judge(files: Files) -> t.List[Problem]:
-    """Errors first; of each level in the order in which a site is built."""
+    """Problems: errors first, then in the order in which a site is built."""
     archive = Archive(files)
     plan, report, probe = (archive.read(name) for name in ("plan.json", "report.json", "probe.json"))
     objects, about = archive.read(OBJECTS), archive.read(ABOUT)
@@ -85,9 +85,9 @@ def of_plan(plan: t.Mapping[str, t.Any]) -> t.Iterator[Problem]:
 
 
 def judged_again(plan: t.Any, probe: t.Any, report: t.Mapping[str, t.Any]) -> t.List[t.Mapping[str, t.Any]]:
-    """The checks as this release makes them, with what the site asked for when it made its report.
+    """The checks as this release makes them, with the settings that the site had when it made its report.
 
-    What got worse than in earlier proofs is known to that report alone.
+    Only the report itself knows what got worse since earlier proofs.
     """
     given = report.get("expect") or {}
     expect = Expect(**{name: given[name] for name in Expect._fields if name in given})
@@ -132,12 +132,12 @@ def of_pods(pods: t.Sequence[Object]) -> t.Iterator[Problem]:
 
 
 def _is_done(container: Object) -> bool:
-    """Ready, or a container that has ended as it should."""
+    """Whether a container is ready, or has ended successfully."""
     return bool(container.get("ready")) or query("state.terminated.exitCode", container) == 0
 
 
 def of_events(events: t.Sequence[Object]) -> t.Iterator[Problem]:
-    """Warnings, each once with how often it was seen; the newest first."""
+    """Warnings, each once with its count; newest first."""
     found: t.Dict[t.Tuple[str, str, str], t.List[Object]] = collections.defaultdict(list)
     for event in events:
         if event.get("type") == "Warning":
@@ -159,7 +159,7 @@ def of_gaps(gaps: t.Sequence[t.Mapping[str, str]]) -> t.Iterator[Problem]:
 
 
 def as_text(files: Files, problems: t.Sequence[Problem]) -> t.List[str]:
-    """For a terminal: what the archive is, and every problem; of many alike a few."""
+    """For a terminal: what the archive is, and its problems; of many similar ones only a few."""
     about = Archive(files).read(ABOUT)
     versions = about.get("versions")
     parts = [f"{name} {version}" for name, version in versions.items()] if isinstance(versions, dict) else []

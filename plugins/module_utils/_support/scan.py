@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Look for secrets in what was redacted. For mistakes of redaction.py: they share no code."""
+"""Looks for secrets in redacted data, to catch mistakes of redaction.py: they share no code."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import typing as t
 
 
 def encoded(text: bytes) -> t.List[str]:
-    """What base64 has for a text, wherever in the encoded data it begins: the part that depends on nothing else."""
+    """The base64 forms of a text at any offset in the encoded data: the part that depends on nothing else."""
     return [
         base64.b64encode(b"\0" * before + text).decode()[-(-before * 8 // 6) : (before + len(text)) * 8 // 6]
         for before in range(3)
@@ -45,13 +45,13 @@ PATTERNS = {
 
 RANDOM = "letters and digits as in a random key"
 CANDIDATE = re.compile(r"(?<![0-9A-Za-z])[0-9A-Za-z]{20,}")
-# Bits for each character of text: words and names have less. Digests, UIDs and IDs of images and containers are in
-# lower case, as base 16 is, and never get here.
+# Bits per character of text: words and names have fewer. Digests, UIDs and IDs of images and containers are lower-case
+# hex, and never get here.
 MOST_BITS = 4.0
 
 
 def has_random(text: str) -> bool:
-    """Whether a word has upper case, lower case and digits in no order."""
+    """Whether a word mixes upper case, lower case and digits at random."""
     for match in CANDIDATE.finditer(text):
         word = match[0]
         digits = re.findall(r"\d+", word)

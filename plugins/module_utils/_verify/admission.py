@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which nodes a proof has proved, and which take no new pods until one does. Pure."""
+"""Which nodes a proof has proved, and which take no new pods until a proof passes. Pure functions."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from .catalog import CHECK_TYPES, FAILED, PASSED, UNPROVEN
 from .pods import node_of, targets
 
 TRUE, FALSE, UNKNOWN = "True", "False", "Unknown"
-BOTH_WAYS = ("ping", "full_size")  # an answer comes back on the other direction
+BOTH_WAYS = ("ping", "full_size")  # tests whose answers take the reverse direction
 REGRESSION = "regression"  # a check that compares with earlier proofs
 CUT_OFF = ("node", "pod", "vipu")  # checks of a node that explain failed paths to it on any network
-LONGEST = 160  # characters of what was seen, and of a next step: `kubectl describe node` wraps no line
+LONGEST = 160  # characters of what was seen, and of a next step: `kubectl describe node` does not wrap lines
 NEW = "New"  # the reason of a node that no proof has judged
-PLAN_ERROR = "PlanError"  # of a node whose host the plan's errors name, so that no proof was made
-UNOBSERVED = "unobserved"  # the error of the plan that says nothing of the node itself
-LEFT_OPEN = " Left open: "  # before the reason, at the end of a message
+PLAN_ERROR = "PlanError"  # the plan has errors about this node's host, so there was no proof
+UNOBSERVED = "unobserved"  # the error of the plan that says nothing about the node itself
+LEFT_OPEN = " Left open: "  # precedes the reason, at the end of a message
 PROVES = "ipu.fabric.verify proves it, as site does."
 PROVE = f"Next: {PROVES}"
-# Reasons for Unknown, by what of a node differs from when it was proved; the first counts.
+# Reasons for Unknown, by the part of a node that has changed since it was proved; the first one counts.
 PARTS = {
     "machine": ("Reinstalled", "Installed again, or another machine,"),
     "nics": ("Changed", "Other NICs (PCI address, MAC, device)"),
@@ -37,18 +37,18 @@ PARTS = {
     "firmware": ("Changed", "Other firmware of its NICs"),
     "drivers": ("Changed", "Other drivers of its NICs"),
     "kernel": ("Changed", "Another kernel"),
-    "driver_versions": ("Changed", "Another version of its NICs' drivers"),  # the kernel's own differ with it
+    "driver_versions": ("Changed", "Another version of its NICs' drivers"),  # the kernel's own drivers change with it
     "kubelet": ("Upgraded", "Another kubelet or container runtime"),
     "releases": ("Upgraded", "Other releases of operators or of their components"),
     "boot": ("Rebooted", "Rebooted"),
 }
-OF_ALL = ("releases",)  # what changes on all nodes at once closes none: that would close the cluster
-RELEASES = (*STACKS, "whereabouts", "gpu_operator")  # of what runs on nodes
-Parts = t.Mapping[str, str]  # digests by the names in PARTS; of what is not known there is none
+OF_ALL = ("releases",)  # parts that change on all nodes at once close no node: that would close the whole cluster
+RELEASES = (*STACKS, "whereabouts", "gpu_operator")  # of components that run on nodes
+Parts = t.Mapping[str, str]  # digests by the names in PARTS; unknown parts are missing
 
 
 class Verdict(t.NamedTuple):
-    """What a proof says of one node."""
+    """The result of a proof for one node."""
 
     status: str  # True, False or Unknown
     reason: str
@@ -56,7 +56,7 @@ class Verdict(t.NamedTuple):
 
 
 class Record(t.NamedTuple):
-    """The last proof that a node passed, as its annotation keeps it."""
+    """The last proof that a node passed, as stored in its annotation."""
 
     time: str  # UTC, ISO 8601
     report: str  # sha256 of report.json, hexadecimal
@@ -64,45 +64,45 @@ class Record(t.NamedTuple):
 
 
 class NodeSeen(t.NamedTuple):
-    """A node as the API has it."""
+    """A node as read from the API."""
 
     name: str
-    status: str  # of the condition; empty: there is none
+    status: str  # of the condition; empty if there is none
     reason: str
     message: str
     record: t.Optional[Record]
     tainted: bool
-    ordinary: bool  # takes ordinary pods, but for our taint: it is not cordoned, and has no taint of others
-    parts: Parts  # what it is now
+    ordinary: bool  # takes ordinary pods, apart from our taint: not cordoned, and no foreign taint
+    parts: Parts  # its current parts
 
 
 class NodeProof(t.NamedTuple):
-    """What a node is to carry."""
+    """The marks that a node should carry."""
 
     status: str = ""  # empty: nothing
     reason: str = ""
     message: str = ""
     record: t.Optional[Record] = None
     tainted: bool = False
-    time: str = ""  # of the proof that has just said it; empty: none has
+    time: str = ""  # of the proof that has just decided it; empty if none has
 
 
 class Proof(t.NamedTuple):
-    """A proof's verdicts by node; none before one. Those of a plan with errors have no report."""
+    """A proof's verdicts by node; empty without a proof. Those from a plan with errors have no report."""
 
     verdicts: t.Mapping[str, Verdict]
     time: str = ""
     report: str = ""
 
 
-# What a proof says of nodes
+# What a proof says about nodes
 
 
 def verdicts(checks: t.Sequence[Check], nodes: t.Sequence[str] = ()) -> t.Dict[str, Verdict]:
-    """By node, of those that were tested. Checks of the cluster as a whole say nothing about a node.
+    """Verdicts by tested node. Checks of the whole cluster say nothing about a node.
 
-    A failed pair is the fault of the node that it points to, and of neither where it points to none. What could not be
-    tried with a node at fault is not held against the other end. nodes: the only ones that were to be proved.
+    A failed pair is blamed on the node that the failures point to, or on neither if they point to none. If a node is at
+    fault, what could not be tested with it does not count against the other end. nodes: limits the result to these.
     """
     own, groups = by_node(checks), by_test(checks)
     at_fault = {node: [check for check in mine if check.status == FAILED] for node, mine in own.items()}
@@ -124,7 +124,7 @@ def verdicts(checks: t.Sequence[Check], nodes: t.Sequence[str] = ()) -> t.Dict[s
 
 
 def by_node(checks: t.Sequence[Check]) -> t.Dict[str, t.List[Check]]:
-    """The checks of one node each; that a node is in other groups than before is no fault of it."""
+    """The checks of single nodes by node; moving to other groups is not a fault of the node."""
     found: t.Dict[str, t.List[Check]] = {}
     for check in checks:
         if check.node and (check.check, check.subject) != (REGRESSION, "groups"):
@@ -149,7 +149,7 @@ def breaks(check: Check, network: str) -> bool:
 def blamed(
     name: str, pairs: t.Mapping[t.Tuple[str, ...], Check], suspects: t.Set[str]
 ) -> t.Iterator[t.Tuple[Check, t.List[str]]]:
-    """The failed pairs of one test on one network with the nodes at fault: none, where they point to no node.
+    """The failed pairs of one test on one network, each with the nodes at fault: none if they point to no node.
 
     suspects: nodes that failed on their own.
     """
@@ -165,12 +165,12 @@ def blamed(
         if check.status == FAILED:
             ends = sorted(set(map(node_of, pair)))
             guilty = sorted({node_of(key) for key in blame.guilty(pair)})
-            alone = ends if len(ends) == 1 else []  # two pods of one node
+            alone = ends if len(ends) == 1 else []  # two pods on one node
             yield check, guilty or [node for node in ends if node in suspects] or sorted(map(node_of, common)) or alone
 
 
 def verdict(mine: t.Sequence[Check], at_fault: t.Sequence[Check], unclear: t.Sequence[Check]) -> t.Optional[Verdict]:
-    """None where nothing of the node was tested."""
+    """The verdict on a node; None if nothing on it was tested."""
     waiting = [check for check in mine if check.status == UNPROVEN]
     if at_fault:
         return Verdict(FALSE, "PathFailed" if at_fault[0].pair else "CheckFailed", tell(at_fault))
@@ -189,7 +189,7 @@ def cut(text: str) -> str:
 
 
 def tell(checks: t.Sequence[Check]) -> str:
-    """The first of them with its next step, and how many more there are."""
+    """The first check with its next step, and the number of others."""
     check = checks[0]
     place = " ".join(filter(None, [check.network, " - ".join(check.pair), check.subject]))
     more = f" ({len(checks) - 1} more in report.html)" if len(checks) > 1 else ""
@@ -198,7 +198,7 @@ def tell(checks: t.Sequence[Check]) -> str:
 
 
 def plan_verdicts(plan: Plan) -> t.Dict[str, Verdict]:
-    """By node, of hosts that errors of the plan name: a run ends there, so that no proof says what they are now."""
+    """Verdicts by node, for hosts with errors in the plan: the run ends there, so no proof shows their state."""
     found: t.Dict[str, t.List[Finding]] = {}
     for finding in plan.get("findings", []):
         for host in finding["hosts"] if finding["level"] == "error" else ():
@@ -208,7 +208,7 @@ def plan_verdicts(plan: Plan) -> t.Dict[str, Verdict]:
 
 
 def plan_verdict(errors: t.Sequence[Finding]) -> Verdict:
-    """A host that did not answer is not tested; any other error counts as a failure of the node."""
+    """The verdict on a host with errors: no answer counts as not tested, anything else as a failure of the node."""
     known = [error for error in errors if error["check"] != UNOBSERVED]
     first = (known or errors)[0]
     more = f" ({len(errors) - 1} more in plan.html)" if len(errors) > 1 else ""
@@ -216,11 +216,11 @@ def plan_verdict(errors: t.Sequence[Finding]) -> Verdict:
     return Verdict(UNKNOWN, PLAN_ERROR if known else "Unproven", f"The plan has errors. {told} Then {PROVES}")
 
 
-# What nodes are now
+# The nodes' present state
 
 
 def nic_parts(plan: Plan) -> t.Dict[str, t.Dict[str, str]]:
-    """Of the nodes of the fabric what the hosts said of their fabric NICs, and the planned releases, as digests."""
+    """Digests, by fabric node, of what the hosts reported about their fabric NICs, and of the planned releases."""
     found = {}
     planned = plan.get("releases", {})
     releases = [*(planned.get(name) or "" for name in RELEASES), planned.get("components") or {}]
@@ -239,7 +239,7 @@ def nic_parts(plan: Plan) -> t.Dict[str, t.Dict[str, str]]:
 
 
 def read_record(text: t.Optional[str]) -> t.Optional[Record]:
-    """What is no record is none: then the node is not proved."""
+    """The record in an annotation; None if it is invalid, so that the node counts as not proved."""
     try:
         kept = json.loads(text or "")
         return Record(str(kept["time"]), str(kept["report"]), {str(k): str(v) for k, v in kept["parts"].items()})
@@ -271,27 +271,27 @@ def see_node(node: Object, nics: Parts) -> NodeSeen:
 
 
 def changed_parts(node: NodeSeen) -> t.List[str]:
-    """What differs from when the node was proved, as far as it was known then and is now."""
+    """What has changed since the node was proved, limited to what was known then and is known now."""
     before = node.record.parts if node.record else {}
     return [part for part in PARTS if part in before and part in node.parts and before[part] != node.parts[part]]
 
 
 def is_another(node: NodeSeen) -> bool:
-    """Whether the node itself differs from when it was proved."""
+    """Whether the node itself has changed since it was proved."""
     return any(part not in OF_ALL for part in changed_parts(node))
 
 
-# What they are to carry
+# The marks on nodes
 
 
 def decide(
     mode: str, wanted: t.Union[int, str], nodes: t.Sequence[NodeSeen], members: t.Collection[str], proof: Proof
 ) -> t.Dict[str, NodeProof]:
-    """By name, of all nodes of the cluster. members: the nodes of the fabric; others carry nothing, nor any when off.
+    """The marks by node, for all nodes of the cluster. members: the fabric's nodes; only they get marks, unless off.
 
-    With enforce, a node that was never proved, or is another than then, is closed. One that was proved, and fails now
-    or has a host that errors of the plan name, is closed as long as fewer than fabric_max_unproved are that were open
-    once. Only a proof opens a node. The last node that takes ordinary pods stays open.
+    With enforce, a node is closed if it was never proved or has changed since. A proved node that now fails, or whose
+    host has errors in the plan, is closed only while fewer than fabric_max_unproved nodes are closed that were once
+    open. Only a proof opens a node. The last node that takes ordinary pods stays open.
     """
     found = {
         node.name: judge(node, proof) if mode != "off" and node.name in members else NodeProof()
@@ -303,12 +303,12 @@ def decide(
 
 
 def base_of(message: str) -> str:
-    """Without why the node was left open."""
+    """The message without the reason why the node was left open."""
     return message.partition(LEFT_OPEN)[0]
 
 
 def judge(node: NodeSeen, proof: Proof) -> NodeProof:
-    """The condition of one node. Whether it is closed depends on the others."""
+    """The condition of one node. Whether the node is closed depends on the others."""
     said, record, moved = proof.verdicts.get(node.name), node.record, changed_parts(node)
     if said and (proof.report or node.status != FALSE):  # a proof has seen more than a plan
         source = f"Report of {proof.time}, sha256:{proof.report[:12]}." if proof.report else f"Plan of {proof.time}."
@@ -330,7 +330,7 @@ def fails(one: NodeProof, proof: Proof) -> bool:
 def close(
     found: t.Mapping[str, NodeProof], nodes: t.Mapping[str, NodeSeen], wanted: t.Union[int, str], proof: Proof
 ) -> t.Dict[str, NodeProof]:
-    """With their taints. Never the last, and for a failure never more than wanted."""
+    """Add the taints. The last ordinary node is never closed, and failures close no more nodes than `wanted` allows."""
     unproved = [name for name, one in found.items() if one.status not in ("", TRUE)]
     served = {name for name in unproved if nodes[name].record and not is_another(nodes[name])}
     failed = [name for name in unproved if name in served and name in proof.verdicts and fails(found[name], proof)]
@@ -357,11 +357,11 @@ def close(
     }
 
 
-# What is told
+# Summary
 
 
 def summary(before: t.Mapping[str, NodeSeen], after: t.Mapping[str, NodeProof]) -> t.List[str]:
-    """For a terminal: how many nodes are proved, which are not and why, and which were closed or opened now."""
+    """Lines for a terminal: how many nodes are proved, which are not and why, and which this run closed or opened."""
     shown = {name: one for name, one in after.items() if one.status}
     counts = {status: sum(one.status == status for one in shown.values()) for status in (TRUE, FALSE, UNKNOWN)}
     lines = [f"{CONDITION}: " + ", ".join(f"{number} {status}" for status, number in counts.items())] if shown else []

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A failed check once more: what the proof saw, and the commands to look at it now and to repeat it. Pure."""
+"""A failed check in detail: what the proof saw, and commands to inspect it now and to repeat it. Pure functions."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from .pods import node_of
 
 VERIFY = "ansible-playbook -i inventory ipu.fabric.verify"
 ANY_CLUSTER = "ansible-playbook ipu.fabric.prove_cluster"
-MOST = 4  # nodes of one command; a proof of more is one of the site
+MOST = 4  # nodes in one command; with more, the whole site is proved
 LONGEST = 3_000  # characters of an object
-NETWORK, NODE = "{network}", "{node}"  # of the check, in a path
+NETWORK, NODE = "{network}", "{node}"  # replaced in paths by those of the check
 ATTACHMENTS = "kubectl get network-attachment-definitions --all-namespaces --field-selector metadata.name={network}"
 LOOK = {
     "release": "helm list --all-namespaces --all",
@@ -32,7 +32,7 @@ LOOK = {
     "ipu_labels": "kubectl get node {node} --show-labels",
     "kubelet_requests": "kubectl get csr",
 }
-# Where a probe has what a check is about.
+# Where the probe stores the facts of a check.
 PLACES = {
     "release": ("releases",),
     "kinds": ("kinds",),
@@ -73,14 +73,14 @@ PLACES = {
 
 
 def nodes_at_fault(checks: t.Sequence[Check]) -> t.List[str]:
-    """The nodes that a repetition needs: that which all failed pairs have in common, else those that failed."""
+    """The nodes that a repetition needs: the one that all failed pairs share, else all that failed."""
     named = [{node_of(key) for key in (check.node, *check.pair) if key} for check in checks]
     common = set.intersection(*named) if named else set()
     return sorted(common or set().union(*named))
 
 
 def repeat_command(checks: t.Sequence[Check], any_cluster: bool = False) -> str:
-    """This check alone, on these nodes and their neighbours, or on all where it is about no node or about many.
+    """The command that repeats this check on these nodes and their neighbours, or on all if it concerns none or many.
 
     any_cluster: the plan was derived from the cluster.
     """
@@ -89,22 +89,22 @@ def repeat_command(checks: t.Sequence[Check], any_cluster: bool = False) -> str:
     start = ANY_CLUSTER if any_cluster else VERIFY
     names = {check.subject if check.check == "regression" else check.check for check in checks}
     if not names <= set(CHECK_TYPES):
-        return start  # a node that moved takes a whole proof
+        return start  # a node that moved needs a whole proof
     return f"{start} -e '{json.dumps({'verify_checks': sorted(names), **some})}'"
 
 
 def look_command(check: Check) -> str:
-    """What shows the object of a check; empty where no command does, as for a pod that is gone."""
+    """The command that shows the object of a check; empty if there is none, as for a deleted pod."""
     return LOOK.get(check.check, "").format(network=check.network, node=node_of(check.node))
 
 
 def live_object(check: Check, probe: Probe) -> str:
-    """What the probe has seen of the object of a check, as JSON without secrets; empty where it has seen nothing."""
+    """What the probe has seen of a check's object, as JSON without secrets; empty if it has seen nothing."""
     found: object = probe
     for key in PLACES.get(check.check, ()) or ("",):
         name = {NETWORK: check.network, NODE: check.node}.get(key, key)
         found = found.get(name) if isinstance(found, dict) else None
     if found is None:
         return ""
-    text = json.dumps(redact(found), indent=2)  # it escapes what would control a terminal
+    text = json.dumps(redact(found), indent=2)  # this escapes terminal control sequences
     return text if len(text) <= LONGEST else f"{text[:LONGEST]}\n... probe.json has all of it"

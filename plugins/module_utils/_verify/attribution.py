@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Whether bad pairs of a matrix point to a node, to a path, or to all of the fabric. Pure."""
+"""Whether the bad pairs of a matrix point to a node, to a path, or to the whole fabric. Pure functions."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ import typing as t
 Pair = t.Tuple[str, ...]  # client and server
 Side = t.Tuple[str, str]  # a node, and `as client`, `as server`, or empty for both
 
-ALL = 0.9  # of all pairs: then nothing tells one node from another
-NEARLY_ALL = 0.8  # of the pairs of a node: one figure of a slow node may be just good enough
-PEERS = 2  # that a node must be bad with: with one, it may be the path
+ALL = 0.9  # share of all pairs from which on nothing distinguishes the nodes
+NEARLY_ALL = 0.8  # share of a node's pairs: a slow node may have one figure that is just good enough
+PEERS = 2  # with which a node must be bad: with only one, it may be the path
 
 
 class Blame(t.NamedTuple):
-    """What the bad pairs have in common; empty without bad pairs."""
+    """What the bad pairs have in common; empty if there are none."""
 
     everything: bool
-    nodes: t.Dict[str, str]  # to the side of the node: `as client`, `as server`, or empty for both
+    nodes: t.Dict[str, str]  # and the side of each: `as client`, `as server`, or empty for both
     paths: t.List[Pair]
 
     def guilty(self, pair: Pair) -> t.List[str]:
-        """The bad nodes of a bad pair, those that have a part in it; none: it is a path, or all are bad."""
-        sides = {pair[0]: "as server", pair[1]: "as client"}  # the side that has no part in this pair
+        """The bad nodes that are to blame for a bad pair; none if it is a path, or all pairs are bad."""
+        sides = {pair[0]: "as server", pair[1]: "as client"}  # the side that plays no role in this pair
         return [node for node in pair if self.nodes.get(node, sides[node]) != sides[node]]
 
     def of(self, pair: Pair) -> str:
@@ -34,7 +34,7 @@ class Blame(t.NamedTuple):
         return f"node {' and '.join(names)}" if names else "path"
 
     def lines(self) -> t.List[str]:
-        """All of it, for a reader."""
+        """Everything, as lines for people."""
         if self.everything:
             return ["all: nearly every pair"]
         nodes = [f"node {node} {side}".strip() for node, side in sorted(self.nodes.items())]
@@ -45,7 +45,7 @@ NOBODY = Blame(False, {}, [])
 
 
 def attribute(good: t.Mapping[Pair, bool]) -> Blame:
-    """Explain the bad pairs by as few nodes as possible; what no node explains is a path."""
+    """Explain the bad pairs by as few nodes as possible; the pairs that no node explains are paths."""
     bad = {pair for pair, fine in good.items() if not fine}
     if not bad:
         return NOBODY
@@ -65,7 +65,7 @@ def attribute(good: t.Mapping[Pair, bool]) -> Blame:
 
 
 def _suspects(good: t.Iterable[Pair], bad: t.Set[Pair]) -> t.Dict[Side, t.Set[Pair]]:
-    """The bad pairs of every node that has hardly any other, in both directions or in one."""
+    """The bad pairs of every node with hardly any good ones, in both directions or in one."""
     sides: t.Dict[Side, t.Set[Pair]] = {}
     for pair in good:
         for side in ((pair[0], ""), (pair[1], ""), (pair[0], "as client"), (pair[1], "as server")):

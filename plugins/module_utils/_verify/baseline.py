@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A proof against earlier ones of the same site: checks that no longer pass, nodes that moved, worse figures. Pure."""
+"""Compares a proof with earlier ones of the same site: lost checks, moved nodes, worse figures. Pure functions."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from .checks import cleaned
 from .history import KEPT
 from .pods import devices_on
 
-NONE, ACCEPT = "none", "accept"  # words of fabric_baseline that are no path
-# Where nothing has changed, a figure is taken for a regression in one proof of 5,000, whatever the number of figures.
+NONE, ACCEPT = "none", "accept"  # values of fabric_baseline that are not paths
+# If nothing has changed, one proof in 5,000 reports a regression of a figure, whatever the number of figures.
 FALSE_ALARMS = 0.0002
-ENOUGH = 3  # figures of a pair that have a spread of their own
+ENOUGH = 3  # figures of a pair for a spread of its own
 FEW = 10  # names in a line
 NO_PROOF = "no earlier proof of the whole site to compare with: this one is the first"
 OTHER_CLUSTER = "the earlier proofs are of a cluster with another CA: this one is the first of this cluster"
@@ -35,12 +35,12 @@ Groups = t.Mapping[str, t.Sequence[str]]  # roles and networks of each node
 
 
 class Noise(t.NamedTuple):
-    """How much a figure differs from proof to proof where nothing has changed."""
+    """How much a figure differs between proofs if nothing has changed."""
 
     more_is_better: bool
-    least: float  # standard deviation of its logarithm, at least
-    software: float  # likewise, of software RDMA: a busy processor slows it at any time
-    step: float  # changes that are no greater say nothing, in the figure's unit
+    least: float  # minimum standard deviation of its logarithm
+    software: float  # the same for software RDMA, which a busy processor may slow down at any time
+    step: float  # smaller changes, in the figure's unit, are insignificant
 
 
 NOISE = {
@@ -52,11 +52,11 @@ NOISE = {
 
 
 class Key(t.NamedTuple):
-    """What a check is about."""
+    """The subject of a check."""
 
     check: str
     network: str
-    place: str  # `node` or `client>server`, then a space and the subject where there is one
+    place: str  # `node` or `client>server`, then a space and the subject, if any
 
     @property
     def nodes(self) -> t.List[str]:
@@ -64,10 +64,10 @@ class Key(t.NamedTuple):
 
 
 class Series(t.NamedTuple):
-    """A figure in the proofs that are kept, newest first."""
+    """A figure in the kept proofs, newest first."""
 
-    shown: t.List[t.Optional[float]]  # of each proof; None: not measured
-    good: t.Optional[t.List[float]] = None  # what to compare with, once there was a regression; else all of `shown`
+    shown: t.List[t.Optional[float]]  # in each proof; None: not measured
+    good: t.Optional[t.List[float]] = None  # the figures to compare with, after a regression; else all in `shown`
 
     @property
     def usual(self) -> t.List[float]:
@@ -75,25 +75,25 @@ class Series(t.NamedTuple):
 
 
 class Baseline(t.NamedTuple):
-    """What earlier proofs of the whole site said."""
+    """The results of earlier proofs of the whole site."""
 
     times: t.List[str]  # UTC, ISO 8601; newest first
     groups: t.Dict[str, t.List[str]]  # roles and networks of each node
-    passed: t.FrozenSet[Key]  # checks that did, and that were not accepted in another state since
+    passed: t.FrozenSet[Key]  # checks that passed, and whose later state was not accepted since
     figures: t.Dict[Key, Series]
-    ca: str = ""  # digest of the CA of the cluster; empty: not known
+    ca: str = ""  # digest of the cluster's CA; empty if unknown
 
 
 EMPTY = Baseline([], {}, frozenset(), {})
 
 
 def groups_of(plan: Plan) -> t.Dict[str, t.List[str]]:
-    """By node."""
+    """Roles and networks by node."""
     return {host["node"]: sorted({*host["roles"], *host["links"]}) for host in plan.get("hosts", {}).values()}
 
 
 def key_of(check: t.Mapping[str, t.Any]) -> Key:
-    """Of what a report says of a check."""
+    """The key of a check in a report."""
     place = ">".join(check.get("pair") or ()) or check.get("node") or ""
     subject = check.get("subject") or ""
     return Key(check["check"], check.get("network") or "", f"{place} {subject}" if subject else place)
@@ -103,7 +103,7 @@ def key_of(check: t.Mapping[str, t.Any]) -> Key:
 
 
 def read_baseline(text: str) -> Baseline:
-    """EMPTY where the text is none."""
+    """The baseline in a text; EMPTY if the text is invalid."""
     try:
         data = json.loads(text)
         passed = [Key(check, network, place) for check, network, place in unfolded(data["passed"])]
@@ -140,12 +140,12 @@ def to_json(base: Baseline) -> str:
 
 
 def of_cluster(base: Baseline, ca: str) -> Baseline:
-    """EMPTY where it is of another cluster than that with this CA: a reset may have removed the one of these names."""
+    """The baseline, or EMPTY if it belongs to a cluster with another CA: the cluster may have been reset."""
     return EMPTY._replace(ca=ca) if base.ca and ca and base.ca != ca else base._replace(ca=ca or base.ca)
 
 
 def of_report(text: str, path: str) -> Baseline:
-    """That of one report.json, which the site has chosen. FabricError if it is none of a whole site."""
+    """The baseline from a report.json that the site chose. FabricError unless it is of a whole site."""
     try:
         report = json.loads(text)
         checks, nodes = report["checks"], report["nodes"]
@@ -179,27 +179,27 @@ def of_report(text: str, path: str) -> Baseline:
 
 
 class Limit(t.NamedTuple):
-    """Where a figure becomes a regression."""
+    """The value beyond which a figure is a regression."""
 
     usual: float  # median of the earlier ones
     value: float
 
 
 def deviations(values: t.Sequence[float]) -> t.List[float]:
-    """Of logarithms from their median. The least is that of the median itself, and no sign of the spread."""
+    """Deviations of logarithms from their median. The least is that of the median itself, which shows no spread."""
     middle = math.log(statistics.median(values))
     return sorted(abs(math.log(value) - middle) for value in values)[1:]
 
 
 def spread(found: t.Sequence[float]) -> float:
-    """The standard deviation that these deviations are of, whatever the outliers."""
+    """A robust estimate of the standard deviation, despite outliers."""
     return 1.4826 * statistics.median(found) if found else 0.0
 
 
 def limits(earlier: t.Mapping[Key, Series], kept: t.Mapping[Key, Series], soft: t.Set[Key]) -> t.Dict[Key, Limit]:
-    """What each figure may be, by how much it differed in the proofs that are kept, and others of its kind did.
+    """The limit of each figure, from its variation, and that of figures of its kind, in the kept proofs.
 
-    earlier: what it is compared with, which need not be the same as what is kept.
+    earlier: the figures to compare with, which may differ from those in `kept`.
     """
     usual = {key: [v for v in series.usual if v > 0] for key, series in earlier.items()}
     usual = {key: values for key, values in usual.items() if values}
@@ -216,10 +216,10 @@ def limits(earlier: t.Mapping[Key, Series], kept: t.Mapping[Key, Series], soft: 
         least = noise.software if key in soft else noise.least
         if key not in own:
             if key in soft:
-                continue  # too few to know
+                continue  # too few to tell
             least *= 2
         deviation = max(spread(own.get(key, ())), common.get((key.check, key in soft), 0.0), least)
-        # The median of a few figures is not exact itself.
+        # The median of a few figures is uncertain itself.
         far = math.exp(factor * deviation * math.sqrt(1 + (math.pi / 2 if len(values) >= ENOUGH else 1) / len(values)))
         if noise.more_is_better:
             value = min(middle / far, middle - noise.step, *values)
@@ -235,7 +235,7 @@ def is_worse(check: Check, limit: Limit) -> bool:
 
 
 def software_figures(checks: t.Sequence[Check], probe: Probe) -> t.Set[Key]:
-    """Those of pairs with software RDMA."""
+    """The figures of pairs with software RDMA."""
     figures = [check for check in checks if check.pair and check.check in NOISE]
     devices = {network: devices_on(probe["pods"], network) for network in {check.network for check in figures}}
     soft = {(network, node) for network, each in devices.items() for node, device in each.items() if device.software}
@@ -246,15 +246,15 @@ def software_figures(checks: t.Sequence[Check], probe: Probe) -> t.Set[Key]:
 
 
 class Verdict(t.NamedTuple):
-    """A proof against its baseline."""
+    """The comparison of a proof with its baseline."""
 
-    checks: t.List[Check]  # all of the proof: those whose figure got worse fail, and `regression` has the rest
+    checks: t.List[Check]  # all of the proof: those with a worse figure fail, and `regression` has the rest
     worse: t.Set[Key]  # figures
-    lost: t.Set[Key]  # checks that passed, and don't now
+    lost: t.Set[Key]  # checks that passed, and no longer do
 
 
 def as_they_are(checks: t.Sequence[Check], reason: str = "") -> Verdict:
-    """Checks that are compared with nothing, and why where the report is to say so."""
+    """The checks without a comparison, and the reason, if the report should show it."""
     return Verdict([*checks, *([skip("regression", reason)] if reason else [])], set(), set())
 
 
@@ -268,8 +268,8 @@ def compare(
 ) -> Verdict:
     """Find the regressions.
 
-    base: what the proof is compared with; kept: earlier proofs, whose figures tell how much they differ by themselves.
-    whole: the proof is one of the site; of a partial one only figures are compared.
+    base: the proof to compare with; kept: earlier proofs, which show how much figures vary without a cause.
+    whole: this is a proof of the whole site; a partial proof is compared only in its figures.
     """
     keyed = {key_of(check._asdict()): check for check in checks}
     measured = {key: keyed[key] for key in base.figures if key in keyed and keyed[key].value is not None}
@@ -281,7 +281,7 @@ def compare(
     if whole:
         moved = moved_nodes(base.groups, groups)
         lost = lost_checks(keyed, base, groups, moved)
-        bad = {node for key in failed for node in key.nodes}  # what fails there explains what can't be tested
+        bad = {node for key in failed for node in key.nodes}  # a failure there explains what can't be tested
         gone = gone_checks({key for key in lost - failed if not bad & set(key.nodes)}, keyed)
         found = [*(moved_check(node, base, groups) for node in sorted(moved, key=natural)), *gone]
 
@@ -300,21 +300,21 @@ def compare(
 
 
 def was(key: Key, base: Baseline, allowed: t.Mapping[Key, Limit]) -> str:
-    """What is known of a check that fails now."""
+    """The earlier result of a check that fails now."""
     return " with ".join(
         ["passed" if key in base.passed else "was made", *([f"{allowed[key].usual:.3g}"] if key in allowed else [])]
     )
 
 
 def worse_figure(check: Check, limit: Limit, earlier: Series) -> Check:
-    """The check fails, although its figure is good enough otherwise: whatever sums up failures, has it so."""
+    """Make the check fail although its figure is otherwise good enough, so that all summaries count it as failed."""
     sign, number = ">=" if NOISE[check.check].more_is_better else "<=", len(earlier.usual)
     expected = f"{sign} {limit.value:.3g} {check.unit}, usually {limit.usual:.3g} (earlier proofs: {number})"
     return check._replace(status=FAILED, expected=expected, next=CHECK_TYPES["regression"].next_step)
 
 
 def moved_nodes(then: Groups, now: Groups) -> t.Set[str]:
-    """Nodes in other groups, of those groups that there were and still are: a rail that all nodes lost is no move."""
+    """Nodes that changed groups, among groups that existed then and now: a rail that all nodes lost is not a move."""
     common = {name for names in then.values() for name in names} & {name for names in now.values() for name in names}
     return {node for node in then if node in now and common & set(then[node]) != common & set(now[node])}
 
@@ -325,10 +325,10 @@ def moved_check(node: str, base: Baseline, groups: Groups) -> Check:
 
 
 def lost_checks(keyed: t.Mapping[Key, Check], base: Baseline, groups: Groups, moved: t.Set[str]) -> t.Set[Key]:
-    """Those that passed and do not now. Which pairs are tested differs from proof to proof, but not whether a node is.
+    """Checks that passed and no longer do. The tested pairs differ between proofs, but each node is always tested.
 
-    Of nodes and networks that the plan does not have any more nothing is lost, nor of nodes that moved, which says it
-    all.
+    Nodes and networks that are no longer in the plan lose nothing, nor do nodes that moved: the move is reported
+    instead.
     """
     gone = {name for names in base.groups.values() for name in names} - {n for names in groups.values() for n in names}
     away = {node for node in base.groups if node not in groups} | moved
@@ -350,7 +350,7 @@ def lost_checks(keyed: t.Mapping[Key, Check], base: Baseline, groups: Groups, mo
 
 
 def gone_checks(lost: t.Set[Key], keyed: t.Mapping[Key, Check]) -> t.List[Check]:
-    """One of each check, network and state."""
+    """One regression for each check, network and state."""
     groups: t.Dict[t.Tuple[str, str, str], t.List[Key]] = {}
     for key in sorted(lost):
         check = keyed.get(key)
@@ -365,7 +365,7 @@ def gone_checks(lost: t.Set[Key], keyed: t.Mapping[Key, Check]) -> t.List[Check]
 
 
 def remember(base: Baseline, head: Head, checks: t.Sequence[Check], verdict: Verdict, accepted: bool) -> Baseline:
-    """The baseline of the next proof. Regressions stay what they are until they are repaired, or accepted."""
+    """The baseline for the next proof. A regression stays one until it is repaired or accepted."""
     keyed = {key_of(check._asdict()): check for check in checks if check.check != "regression"}
     passed = {key for key, check in keyed.items() if check.status == PASSED}
     now = {key: check for key, check in keyed.items() if key.check in NOISE and check.value is not None}

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Every check: its title, its area, and what to do when it fails."""
+"""Every check: its title, its area, and the next step when it fails."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MEMLOCK = (
     " (in bytes)."
 )
 
-# Of pools and ranges that overlap: one that this collection has made for a former plan, and one of others.
+# For overlapping pools and ranges: left over from a former plan of this collection, or foreign.
 LEFT_OVER = "Run the playbook ipu.fabric.fabric with fabric_prune_networks: true, which removes what is left over."
 NOT_OURS = (
     "Give the planned network other addresses than a network of others has (`share` in fabric_networks, or `reserved`"
@@ -308,12 +308,12 @@ CHECK_TYPES: t.Dict[str, CheckType] = {
     ),
 }
 
-# Where no multus is known. It may be installed in a way that is not recognised.
+# If no multus was found. It may be installed in a way that is not recognised.
 NO_MULTUS = (
     f"No DaemonSet of multus was found. {INSTALL} Then recreate pods that ask for networks. If the cluster has multus"
     " by another name, its configuration must be the node's first: restart its pod there."
 )
-# What to do where others manage the cluster, and no variable of ours can.
+# Next steps if others manage the cluster, and no variable of ours can help.
 OF_OTHERS = {
     "nfd": "Remove one of them.",
     "multus_once": "Remove one of them: each overwrites the other's CNI configuration.",
@@ -331,15 +331,15 @@ OF_OTHERS = {
 }
 
 PASSED, FAILED, SKIPPED = "passed", "failed", "skipped"
-UNPROVEN = "unproven"  # the plan asks for it, and it could not be tested
+UNPROVEN = "unproven"  # the plan requires it, but it could not be tested
 ACCEPTED = "accepted"  # unproven, and the site accepts that
 STATUSES = (PASSED, FAILED, UNPROVEN, ACCEPTED, SKIPPED)
 
-# What a whole report says.
+# Outcomes of a whole report.
 PROVED, NOT_RUN = "proved", "not run"
-PARTIAL = "partial"  # nothing failed of the checks that were asked for: no proof
+PARTIAL = "partial"  # none of the requested checks failed, but this is not a proof
 
-# Why a check is unproven, and what would prove it.
+# Reasons why a check is unproven, and what would prove it.
 NO_NODE = ("the cluster has no node of this name", "Run site, which joins the host, or take it out of the inventory.")
 NODE_POD = ("the probe pod of this node does not run", "Let the node's probe pod start; `Pod starts` has the reason.")
 TWO_NODES = ("needs pods with an address on two nodes", "Have pods with an address on a second node of the network.")
@@ -350,17 +350,17 @@ NOT_MEASURED = (
     "Run an MPIJob with `count` (filter ipu.fabric.mpi_job): its ranks say how much their devices carried.",
 )
 
-# Why a check is skipped: there is nothing to prove.
+# Reasons why a check is skipped: there is nothing to prove.
 NO_RDMA = "planned without RDMA"
 NO_NETWORK = "planned without a fabric network"
 NO_RDMA_CM = "rdma_cm finds no device by addresses of the pod network"
 NOT_ASKED = "hosts are not asked: the plan was derived from the cluster"
-LATER = "Run ipu.fabric.verify, which looks again."  # at what was made after it was looked for
+LATER = "Run ipu.fabric.verify, which looks again."  # for something that was created after the hosts were observed
 ONE_ADDRESS = "all its pods get one address (static), so there is one of them"
 HOST_DEVICES = "pods take the devices of their host, without a device plugin"
 
 
-# With IPUs left to others, nothing is said of them.
+# Omitted if IPUs are left to others.
 OF_IPUS = frozenset({*(check for check, kind in CHECK_TYPES.items() if kind.area == "ipu"), "host_traffic"})
 
 
@@ -381,7 +381,7 @@ def result(
     value: t.Optional[float] = None,
     unit: str = "",
 ) -> Check:
-    """A check that was made; the keywords are a Place, and what was measured."""
+    """A check that was made; the keywords are a Place, and the measured figure."""
     status, next_step = (PASSED, "") if good else (FAILED, CHECK_TYPES[check].next_step)
     return Check(check, status, expected, seen, next_step, node, pair, network, subject, value, unit)
 
@@ -398,7 +398,7 @@ def unproven(
     value: t.Optional[float] = None,
     unit: str = "",
 ) -> Check:
-    """A check that the plan asks for and that could not be made: why, and what it takes to make it."""
+    """A check that the plan requires but that could not be made: why, and what would make it possible."""
     return Check(check, UNPROVEN, "", reason, missing, node, pair, network, subject, value, unit)
 
 
@@ -412,5 +412,5 @@ def skip(
     subject: str = "",
     later: bool = False,
 ) -> Check:
-    """A check of something that the plan does not have, or that nobody asked for. later: the next run makes it."""
+    """A check of something that is not in the plan, or was not requested. later: the next run makes it."""
     return Check(check, SKIPPED, "", reason, LATER if later else "", node, pair, network, subject)

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""All checks of a fabric: its plan against what the probe saw; here those of networks and of pods on them. Pure."""
+"""All checks of a fabric: the plan compared with the probe; here those of networks and of pods on them. Pure."""
 
 from __future__ import annotations
 
@@ -70,25 +70,25 @@ OF_LINK = ("address", "main_routes", "gateway", "mtu", "policy_routes")  # what 
 
 
 class Cause(t.NamedTuple):
-    """A failed check from which others may follow, where they have the same fields of a Place."""
+    """A failed check from which others may follow, if they share the given fields of a Place."""
 
     check: str
     fields: t.Tuple[str, ...]
     followers: t.Tuple[str, ...]
-    also: str = ""  # what else it takes
+    also: str = ""  # what else must be done
 
     def place(self, check: Check) -> t.Tuple[str, ...]:
-        """Where it is, as far as its followers share that."""
+        """Where it failed, limited to the fields that its followers share."""
         return tuple(getattr(check, field) for field in self.fields)
 
     @property
     def advice(self) -> str:
-        """What a follower says instead of its own advice."""
+        """A follower's advice, in place of its own."""
         title = CHECK_TYPES[self.check].title
         return f"First act on `{title}` of this {self.fields[0]}{self.also}: this may follow from it."
 
 
-# The first that applies is named.
+# The first one that applies is named.
 CAUSES = (
     Cause("attachment", ("network",), OF_ATTACHMENT, ", and recreate its pods"),
     Cause("multus_node", ("node",), ("multus", "interface", *OF_LINK)),
@@ -97,9 +97,9 @@ CAUSES = (
     Cause("unique", ("network",), ("ping", "full_size", "rping")),
     Cause("ping", ("pair", "network"), ("full_size", "rping")),
 )
-# What fails where the NIC of the node, or of either end, was down on its host.
+# Checks that fail if the NIC of the node, or of either end, was down on its host.
 OF_NIC = ("gateway", "ping", "full_size", "rdma_link", "rping", "write_bandwidth", "read_latency")
-# Where nothing of the fabric is installed, all of these follow from that.
+# Checks that all fail if nothing of the fabric is installed.
 NOT_INSTALLED = "First run the playbook ipu.fabric.site: nothing of the fabric is installed."
 OF_INSTALLED = (
     *("release", "kinds", "policy", "multus_node", "gateway", "policy_routes"),
@@ -110,9 +110,9 @@ OF_INSTALLED = (
 
 
 def lacks_fabric(plan: Plan, probe: Probe) -> bool:
-    """Whether the cluster has nothing of the planned stack: no release, none of its own kinds, no network.
+    """Whether the cluster has nothing of the planned stack: no release, none of the stack's kinds, no network.
 
-    NetworkAttachmentDefinitions may be another multus's.
+    NetworkAttachmentDefinitions do not count: another multus may own them.
     """
     if not has_stack(plan["releases"]):
         return False
@@ -163,7 +163,7 @@ def check_fabric(plan: Plan, probe: Probe, expect: Expect) -> t.List[Check]:
 
 
 def nics_down(plan: Plan) -> t.Dict[t.Tuple[str, str], str]:
-    """By node and network, of NICs that were down on their hosts when the plan was made: what to do."""
+    """The advice, by node and network, for NICs that were down on their hosts when the plan was made."""
 
     def advice(host: str, link: PlannedLink) -> str:
         return (
@@ -182,9 +182,9 @@ def nics_down(plan: Plan) -> t.Dict[t.Tuple[str, str], str]:
 def point_to_cause(
     checks: t.Sequence[Check], exclusive_cilium: str, bare: bool, down: t.Mapping[t.Tuple[str, str], str]
 ) -> t.List[Check]:
-    """What fails because of something else gets the advice for that: hosts, switches and images are not at fault.
+    """Give failures that follow from others the advice for their cause: hosts, switches and images are not at fault.
 
-    bare: nothing of the fabric is installed, so that its checks can't be proved either. down: as nics_down() has it.
+    bare: nothing of the fabric is installed, so its checks can't be proved either. down: the result of nics_down().
     """
     failed = [check for check in checks if check.status == FAILED]
     lacking = {(check.node, check.network) for check in failed if check.check == "multus"}
@@ -211,7 +211,7 @@ def point_to_cause(
 
 
 def for_others(check: Check, has_multus: bool) -> Check:
-    """Without the usual advice where that names what only a planned site has."""
+    """Replace the usual advice if it mentions what only a planned site has."""
     if check.next == LATER:
         return check._replace(next="Run ipu.fabric.prove_cluster again, which looks again.")
     usual = check.next == CHECK_TYPES[check.check].next_step
@@ -221,7 +221,7 @@ def for_others(check: Check, has_multus: bool) -> Check:
 
 
 def cleaned(check: Check) -> Check:
-    """Terminals and browsers show it, and pods decide what is in it."""
+    """Make texts printable: terminals and browsers show them, and pods determine their content."""
     return check._replace(
         seen=printable(check.seen),
         expected=printable(check.expected),
@@ -239,14 +239,14 @@ def counts(checks: t.Sequence[Check]) -> t.Dict[str, int]:
 
 
 def outcome(checks: t.Sequence[Check], partial: bool = False) -> str:
-    """What all checks together say: failed, unproven, proved, or not run. Some of them alone prove nothing."""
+    """The overall result: failed, unproven, proved, or not run. A selection of checks alone proves nothing."""
     number = counts(checks)
     good = PARTIAL if partial else PROVED
     return next((status for status in (FAILED, UNPROVEN) if number[status]), good if number[PASSED] else NOT_RUN)
 
 
 def shown_counts(checks: t.Sequence[Check]) -> t.Dict[str, int]:
-    """Unproven and accepted checks only where there are any."""
+    """The counts, with unproven and accepted checks only if there are any."""
     return {status: n for status, n in counts(checks).items() if n or status not in (UNPROVEN, ACCEPTED)}
 
 
@@ -283,7 +283,7 @@ def check_networks(plan: Plan, probe: Probe) -> t.Iterator[Check]:
 
 
 def attachment_check(network: PlannedNetwork, config: object) -> Check:
-    """The CNI configuration, field by field; IPAM as data."""
+    """Compare the CNI configuration field by field; IPAM as data."""
     name, planned = network["name"], planned_config(t.cast(Attachment, network))
     config = main_part(config, planned["type"])
     expected = ", ".join(f"{key}={value}" for key, value in planned.items() if key != "ipam")
@@ -297,7 +297,7 @@ def attachment_check(network: PlannedNetwork, config: object) -> Check:
 
 
 def unique_check(plan: Plan, network: PlannedNetwork, pods: Pods) -> Check:
-    """No address of a pod is another pod's, a host's, the gateway's or V-IPU's."""
+    """Check that no pod's address is also that of another pod, a host, the gateway or V-IPU."""
     name = network["name"]
     owners: t.Dict[str, t.List[str]] = {}
     for host, facts in plan["hosts"].items():
@@ -355,7 +355,7 @@ def check_pods(plan: Plan, probe: Probe) -> t.Iterator[Check]:
 
 
 def pod_checks(plan: Plan, network: PlannedNetwork, pod: PodFacts, where: Place) -> t.Iterator[Check]:
-    """What one pod says of one network."""
+    """The checks of one pod on one network."""
     name = network["name"]
     interface, link, root = interface_of(pod, name), link_of(pod, name), pod["root"]
     if root["tool_missing"]:
@@ -389,7 +389,7 @@ def policy_routes_check(
     addresses: t.Sequence[str],
     where: Place,
 ) -> Check:
-    """What comes in by a rail is answered by the same rail."""
+    """Check that traffic that arrives on a rail is answered on the same rail."""
     gateway = network["subnet"]["gateway"] if network["subnet"] else ""
     if not gateway and not has_sbr(network):
         return skip("policy_routes", "the network has no gateway", **where)
@@ -404,7 +404,7 @@ def policy_routes_check(
 
 
 def without_advertised(check: Check, advertised: t.Sequence[str], advice: str) -> Check:
-    """The check of planned addresses, with what routers advertised beside them: each takes entries of the GID table."""
+    """Fail the check of planned addresses if routers advertised others: each takes entries in the GID table."""
     if not advertised or check.status == SKIPPED:
         return check
     seen = ", ".join([check.seen, *(f"{address}{BY_ADVERTISEMENT}" for address in advertised)])
@@ -413,7 +413,7 @@ def without_advertised(check: Check, advertised: t.Sequence[str], advice: str) -
 
 def default_route_check(root: NetworkFacts, advice: str, where: Place) -> Check:
     routes, advertised = root["default_routes"], root.get("advertised_routes")
-    if advertised is None:  # an earlier release did not read where a route is from: an address of routers tells it
+    if advertised is None:  # an earlier release did not read the origin of a route: an advertised address shows it
         links = (root["links"] or {}).items()
         advertised = [name for name, link in links if any(one.get("origin") == ADVERTISED for one in link["addresses"])]
     named = [f"{name}{BY_ADVERTISEMENT if name in advertised else ''}" for name in routes or ()]
@@ -437,7 +437,7 @@ def address_check(network: PlannedNetwork, addresses: t.Sequence[str], where: Pl
 
 
 def multus_check(network: PlannedNetwork, pod: PodFacts, has_link: bool, where: Place) -> Check:
-    """Multus writes on the pod what it attached; the interface itself is proof too."""
+    """Check multus' status on the pod; the interface itself is a proof too."""
     name = f"{network['namespace']}/{network['name']}"
     status = pod.get("network_status")
     names = [entry.get("name", "") for entry in status or []]

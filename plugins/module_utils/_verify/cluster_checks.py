@@ -37,7 +37,7 @@ def check_cluster(plan: Plan, probe: Probe, expect: Expect) -> t.Iterator[Check]
 
 
 def node_check(name: str, node: NodeFacts) -> Check:
-    """A node that is short of something is Ready, and takes no new pods."""
+    """Check a node; one under pressure is Ready, but takes no new pods."""
     short = node.get("pressures", [])  # an older probe.json has none
     seen = "; ".join(["Ready" if node["ready"] else node["reason"], *short])
     check = result("node", node["ready"] and not short, "Ready", seen, node=name)
@@ -45,12 +45,12 @@ def node_check(name: str, node: NodeFacts) -> Check:
 
 
 def is_new(plan: Plan) -> bool:
-    """Whether the hosts were asked before there was a cluster, as in the run that builds it."""
+    """Whether the hosts were observed before the cluster existed, as in the run that builds it."""
     return (plan.get("cluster") or {}).get("running", True) is None and not is_derived(plan)
 
 
 def check_certificates(plan: Plan) -> t.Iterator[Check]:
-    """What the hosts reported when the plan was made, which is just before the proof."""
+    """Check the certificates that the hosts reported when the plan was made, just before the proof."""
     hosts = plan.get("certificates", [])  # an older plan has none
     if not hosts:
         none = "kubeadm had made no certificates yet when the hosts were observed"
@@ -64,9 +64,9 @@ def check_certificates(plan: Plan) -> t.Iterator[Check]:
 
 
 def check_cni_tokens(plan: Plan, probe: Probe) -> t.Iterator[Check]:
-    """A plugin whose token has ended gets no pod its network, although its own pod is Ready.
+    """A plugin with an expired token can't set up pods' networks, although its own pod is Ready.
 
-    The hosts reported the tokens when the plan was made. A pod that started later has written another one.
+    The hosts reported the tokens when the plan was made. A pod that started later has written a new one.
     """
     since = probe["addons"].get("cni_since", {})
     hosts = plan["cni_token_ends"]["hosts"] if "cni_token_ends" in plan else []  # an older plan has none
@@ -86,7 +86,7 @@ def check_cni_tokens(plan: Plan, probe: Probe) -> t.Iterator[Check]:
 
 
 def check_kubelet_requests(plan: Plan, probe: Probe) -> t.Iterator[Check]:
-    """One for the cluster: what is foreign has no node. Others' clusters have approvers of their own."""
+    """One check for the cluster, since foreign requests have no node. Clusters of others have their own approvers."""
     if not plan.get("certificates", []) and not is_new(plan):
         none = "kubeadm had made no certificates yet when the hosts were observed"
         yield skip("kubelet_requests", NOT_ASKED if is_derived(plan) else none)
@@ -98,7 +98,7 @@ def check_kubelet_requests(plan: Plan, probe: Probe) -> t.Iterator[Check]:
 
 
 def check_images(plan: Plan, probe: Probe) -> t.Iterator[Check]:
-    """Whether containers run what the plan pins. Which image a node has under a tag is the node's affair."""
+    """Check that containers run the pinned images. Which image a node stores under a tag does not matter."""
     digests = plan.get("image_digests", {})  # an older plan has none
     running = probe.get("images", [])
     if not digests:
@@ -120,7 +120,7 @@ def check_images(plan: Plan, probe: Probe) -> t.Iterator[Check]:
 
 
 def version_of(plan: Plan, component: str) -> str:
-    """The planned version; empty where any will do."""
+    """The planned version; empty if any will do."""
     version: object = plan["releases"].get(component, "")
     return str(version)
 
@@ -150,7 +150,7 @@ def policy_check(status: t.Optional[PolicyStatus]) -> Check:
 
 
 def check_workloads(plan: Plan, probe: Probe) -> t.Iterator[Check]:
-    """Pods that ran before: they keep what they got when they were started."""
+    """Check pods that were already running: they keep the networks that they got at their start."""
     for network in plan["networks"]:
         lacking = probe["pods_without"][network["name"]]
         seen = shorten_list(lacking, 3, "; ") or "all have it"

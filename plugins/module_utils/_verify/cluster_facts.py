@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the API says of a fabric by itself: releases, kinds, networks, nodes, add-ons and the IPU operator."""
+"""Facts about a fabric from the API alone: releases, kinds, networks, nodes, add-ons and the IPU operator."""
 
 from __future__ import annotations
 
@@ -46,16 +46,16 @@ from .pods import IPU_DEPLOYMENTS, ipu_release
 
 Nodes = t.Dict[str, Object]
 Pending = t.Tuple["Future[t.Optional[Object]]", "Future[t.Optional[Object]]"]
-# Seconds before each question: a proxy whose controller was away for a moment is back after its next readiness probe.
+# Seconds before each attempt: a proxy that lost its controller for a moment recovers with its next readiness probe.
 HEALTH_PAUSES = (0, 5, 10)
 
 
 def cluster_facts(
     cluster: Cluster, plan: Plan, pool: ThreadPoolExecutor, ipu: bool, secrets: bool = True
 ) -> t.Tuple[ClusterFacts, Nodes]:
-    """All asked at the same time. The nodes come as objects too: pods are made for them.
+    """All facts, requested at the same time. The nodes are also returned as objects, since pods are created for them.
 
-    secrets: false asks neither for Helm's releases nor for the IPU operator, which has a certificate in one.
+    secrets: false skips Helm's releases, and the IPU operator, whose certificate is in a Secret.
     """
     get = cluster.get
     group = STACKS[stack_name(plan["releases"])].group
@@ -66,7 +66,7 @@ def cluster_facts(
     listed = pool.submit(cluster.items, "/api/v1/nodes")
     wanted = secrets and (
         has_stack(plan["releases"]) or ipu
-    )  # else nothing is compared with a release, which is in a Secret
+    )  # otherwise nothing is compared with a release, which is in a Secret
     releases = pool.submit(newest_releases, cluster, ipu_release(plan)) if wanted else None
     addons = pool.submit(addon_facts, cluster)
     exclusive = pool.submit(exclusive_cilium, cluster)
@@ -100,27 +100,27 @@ def cluster_facts(
 
 
 def kubelet_requests(cluster: Cluster, plan: Plan) -> t.List[KubeletRequest]:
-    """Kubelets' requests for serving certificates that nobody has decided about, held against the plan."""
+    """Pending requests of kubelets for serving certificates, compared with the plan."""
     if is_derived(plan):
-        return []  # no check is about them
+        return []  # no check uses them
     planned = {host["node"]: host["address"].split(",") for host in plan["hosts"].values()}
     return [judge(request, planned) for request in pending_requests(cluster)]
 
 
 def status_of(obj: t.Optional[Object]) -> t.Any:
-    """None without the object."""
+    """The status of an object; None without the object."""
     return None if obj is None else obj.get("status") or {}
 
 
 def request_network(cluster: Cluster, plan: Plan, network: PlannedNetwork, pool: ThreadPoolExecutor) -> Pending:
-    """The object of the network and its attachment."""
+    """Request the object of a network and its attachment."""
     attachment = f"/apis/{NAD_API}/namespaces/{network['namespace']}/network-attachment-definitions/{network['name']}"
     path = network_path(plan, network)
     return pool.submit(cluster.get, path) if path else pool.submit(lambda: None), pool.submit(cluster.get, attachment)
 
 
 def network_facts(network: Future[t.Optional[Object]], attachment: Future[t.Optional[Object]]) -> ClusterNetwork:
-    """The network's state, and its attachment's configuration as data (as text when it is not JSON)."""
+    """The network's state, and its attachment's configuration as data (as text if it is not JSON)."""
     config = query("spec.config", attachment.result())
     with contextlib.suppress(ValueError, TypeError):
         config = json.loads(config)
@@ -128,7 +128,7 @@ def network_facts(network: Future[t.Optional[Object]], attachment: Future[t.Opti
 
 
 def pods_without(cluster: Cluster, networks: t.Sequence[PlannedNetwork]) -> t.Dict[str, t.List[str]]:
-    """For each network the running pods that ask for it and lack it, with the reason."""
+    """For each network, the running pods that request it but lack it, with the reason."""
     found: t.Dict[str, t.List[str]] = {network["name"]: [] for network in networks}
     for pod in running_pods(cluster):
         for network in networks:
@@ -140,7 +140,7 @@ def pods_without(cluster: Cluster, networks: t.Sequence[PlannedNetwork]) -> t.Di
 
 
 def dns_problems(cluster: Cluster) -> t.List[str]:
-    """Why pods of CoreDNS do not work, whoever has installed it: all give them this label."""
+    """Why pods of CoreDNS do not work, whoever installed it: they all have this label."""
     namespace = "kube-system"
     pods = cluster.items(f"/api/v1/namespaces/{namespace}/pods", labelSelector="k8s-app=kube-dns")
     if not pods:
@@ -150,7 +150,7 @@ def dns_problems(cluster: Cluster) -> t.List[str]:
 
 
 def read_ca(cluster: Cluster) -> str:
-    """The digest of the cluster's CA, which tells it from one before of the same names; empty: not to be read."""
+    """The digest of the cluster's CA, which distinguishes it from an earlier one of that name; empty if unreadable."""
     selector = f"metadata.name={ROOT_CA.rpartition('/')[2]}"
     with contextlib.suppress(ApiError, FabricError):
         for found in cluster.items(ROOT_CA.rpartition("/")[0], fieldSelector=selector):
@@ -159,7 +159,7 @@ def read_ca(cluster: Cluster) -> str:
 
 
 def exclusive_cilium(cluster: Cluster) -> str:
-    """Where Cilium is told to rename the CNI configurations of others; empty: nowhere, or not to be read."""
+    """Where Cilium is configured to rename other CNI configurations; empty if nowhere, or if that can't be read."""
     with contextlib.suppress(ApiError, FabricError):
         for found in cluster.items("/api/v1/configmaps", fieldSelector=f"metadata.name={CONFIG}"):
             if is_exclusive(found.get("data") or {}):
@@ -168,7 +168,7 @@ def exclusive_cilium(cluster: Cluster) -> str:
 
 
 def pinned_containers(cluster: Cluster, digests: t.Mapping[str, str]) -> t.List[RunningImage]:
-    """The containers whose image has a digest in the plan, by what the runtime says that they run."""
+    """The containers whose image has a digest in the plan, with what the runtime reports that they run."""
     wanted = {full_image(image): image for image in digests}
     found: t.Dict[t.Tuple[str, str], RunningImage] = {}
     for pod in running_pods(cluster) if wanted else ():
@@ -193,7 +193,7 @@ def newest_releases(cluster: Cluster, ipu: IpuOperatorRelease) -> t.List[ChartRe
     for secret in cluster.items("/api/v1/secrets", labelSelector=selector):
         release, name = decode_release(secret), secret["metadata"]["labels"]["name"]
         if name == ipu["release"] and secret["metadata"]["namespace"] != ipu["namespace"]:
-            continue  # others may call theirs so too
+            continue  # a release of others may have the same name
         if name not in found or release.revision >= found[name]["revision"]:
             found[name] = {
                 "name": name,
@@ -206,7 +206,7 @@ def newest_releases(cluster: Cluster, ipu: IpuOperatorRelease) -> t.List[ChartRe
 
 
 def ipu_facts(cluster: Cluster) -> IpuFacts:
-    """The IPU operator's Deployments, in whichever namespace, its certificate, controllers and proxy's health."""
+    """The IPU operator's Deployments, in any namespace, its certificate and controllers, and its proxy's health."""
     found: t.List[Deployment] = [
         {
             "name": name,
@@ -229,7 +229,7 @@ def ipu_facts(cluster: Cluster) -> IpuFacts:
 
 
 def read_controllers(cluster: Cluster, namespace: str) -> t.Optional[t.List[str]]:
-    """None where there is no ConfigMap of them, or this user may not read it."""
+    """The controllers in the ConfigMap; None if there is none, or if this user may not read it."""
     with contextlib.suppress(FabricError):
         config_map = cluster.get(f"/api/v1/namespaces/{namespace}/configmaps/{CONTROLLERS}")
         return None if config_map is None else controllers_in(config_map)
@@ -237,7 +237,7 @@ def read_controllers(cluster: Cluster, namespace: str) -> t.Optional[t.List[str]
 
 
 def proxy_health(cluster: Cluster, proxy: t.Optional[Deployment]) -> Health:
-    """Asked through the API server: the proxy is not to be reached from outside."""
+    """The proxy's health, through the API server, since the proxy can't be reached from outside."""
     if proxy is None:
         return {"healthy": False, "seen": "no Deployment of the V-IPU proxy"}
     path = "/api/v1/namespaces/{namespace}/services/http:{name}:80/proxy/health".format(**proxy)

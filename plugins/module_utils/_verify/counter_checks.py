@@ -1,8 +1,8 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Whether the traffic of RDMA tests went over the planned RDMA device, or silently over TCP: by counters. Pure.
+"""Whether the traffic of RDMA tests used the planned RDMA device, or silently TCP, by counters. Pure functions.
 
-A device is shared by all pods of a node, so its counters may have moved by more than a test sent, never by less.
+All pods of a node share a device, so its counters may grow by more than a test sent, but never by less.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from .catalog import need_image, result, unproven
 from .parsers import amount_text
 from .pods import Device
 
-Devices = t.Mapping[str, Device]  # by node: that of the network in its pod
-LARGEST_MTU = 4096  # bytes that a packet of RoCE carries at most
+Devices = t.Mapping[str, Device]  # by node: the device of the network in its pod
+LARGEST_MTU = 4096  # largest number of bytes in a RoCE packet
 EXPECTED = "counters of the RDMA device grow by what was sent"
 
 
 class Evidence(t.NamedTuple):
-    good: t.Optional[bool]  # None: the counters do not tell
+    good: t.Optional[bool]  # None: the counters do not show it
     text: str
 
 
 class _End(t.NamedTuple):
-    """One end of a test, and the device that it should have gone over."""
+    """One end of a test, and the device that it should have used."""
 
     node: str
     device: str
@@ -35,7 +35,7 @@ class _End(t.NamedTuple):
 
 
 def check_counters(tests: t.Sequence[Traffic], devices: Devices) -> Check:
-    """All tests between two pods on a network."""
+    """One check of all tests between two pods on a network."""
     where: Place = {"network": tests[0]["network"], "pair": (tests[0]["from"], tests[0]["to"])}
     ran = [test for test in tests if not test["missing"] and test.get("rc") == 0 and test.get("value")]
     if not ran:
@@ -50,7 +50,7 @@ def check_counters(tests: t.Sequence[Traffic], devices: Devices) -> Check:
 
 
 def evidence(test: Traffic, devices: Devices) -> Evidence:
-    """What the counters of both ends say of one test."""
+    """What the counters of both ends show about one test."""
     sent, ends = test["sent"], _ends(test, devices)
     if sent["transport"] == "IW":
         return Evidence(False, f"{test['tool']} took {sent['device']}, which is iWARP: that goes over TCP")
@@ -69,13 +69,13 @@ def evidence(test: Traffic, devices: Devices) -> Evidence:
 
 
 def _ends(test: Traffic, devices: Devices) -> t.List[_End]:
-    unknown = Device(test["sent"]["device"], software=True)  # without a GID; nothing follows from its interfaces
+    unknown = Device(test["sent"]["device"], software=True)  # without a GID; its interfaces show nothing
     nodes = (test["from"], test["to"])
     return [_End(node, *devices.get(node, unknown), moved) for node, moved in zip(nodes, test["moved"])]
 
 
 def _of_device(end: _End, test: Traffic) -> Evidence:
-    """Requests are counted where they are answered, and not by every firmware: too few of them say nothing."""
+    """What the device's counters show. Requests count where they are answered, if at all: few of them prove nothing."""
     sent, kinds = test["sent"], end.moved["rdma"].get(end.device, {})
     data = sent["messages"] * sent["size"]
     needs = {"bytes": data, "packets": max(sent["messages"], data // LARGEST_MTU), "requests": sent["messages"]}
@@ -90,7 +90,7 @@ def _of_device(end: _End, test: Traffic) -> Evidence:
 
 
 def _by_interfaces(test: Traffic, ends: t.Sequence[_End]) -> Evidence:
-    """RDMA of hardware passes the pod's network devices by: what they did not carry was RDMA, what they did was TCP."""
+    """Hardware RDMA bypasses the pod's network devices: what they did not carry was RDMA, and what they did was TCP."""
     names = " and ".join(f"{end.device} on {end.node}" for end in ends)
     unknown = f"in the pods no counters of {names} show it"
     data = test["sent"]["messages"] * test["sent"]["size"]
@@ -113,5 +113,5 @@ def _busiest(end: _End) -> str:
 
 
 def _amount(number: float, kind: str) -> str:
-    """Without separators, as reports have had it."""
+    """An amount without thousands separators, as in earlier reports."""
     return amount_text(number, kind).replace(",", "")

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Whether pods find services of the cluster by their names. Pure."""
+"""Whether pods can resolve services of the cluster by name. Pure functions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .parsers import MISSING_TOOL
 
 
 def dns_check(pod: PodFacts, problems: t.Sequence[str], node: str) -> Check:
-    """A running pod's answer; `problems` are those of the pods that answer."""
+    """The check of a running pod's answer; `problems` are those of the pods that serve DNS."""
     root = pod["root"]
     answer = root.get("dns")
     if answer is None or not answer["name"]:

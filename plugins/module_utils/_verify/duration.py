@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How many pairs the RDMA tests of a proof have, and about how long they load the network. Pure."""
+"""How many pairs the RDMA tests of a proof cover, and about how long they load the network. Pure functions."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from .._model.plan import Plan
 from . import narrow, pairs
 from .pods import gpu_of, nics_of, rdma_networks, second_targets, targets
 
-GPU_SECONDS = 6  # more, for ib_write_bw between GPUs
-PAIR_SECONDS = 10  # rping, four seconds of ib_write_bw, ib_read_lat, and the commands in pods around them
+GPU_SECONDS = 6  # additional seconds for ib_write_bw between GPUs
+PAIR_SECONDS = 10  # for rping, four seconds of ib_write_bw, ib_read_lat, and the commands in pods around them
 RDMA_CHECKS = {"rping", "write_bandwidth", "read_latency", "rdma_counters", "gpu_bandwidth"}
 
 Test = t.Tuple[str, str, str]  # network, host of the client, host of the server
@@ -38,7 +38,7 @@ def steps_of(plan: Plan) -> t.Iterator[t.List[Test]]:
 
 
 def duration(plan: Plan, rdma_seconds: int, forks: int, gpu: bool = False) -> Duration:
-    """What is needed always runs, other pairs until the time for it is over."""
+    """The expected duration: needed steps always run, other pairs until the time limit."""
 
     def nics(test: Test) -> t.Iterator[t.Tuple[str, str]]:
         network, *hosts = test
@@ -71,9 +71,9 @@ def say_duration(
     checks: t.Sequence[str] = (),
     gpu: bool = False,
 ) -> str:
-    """`144 pairs in 12 rounds, about 2 minutes`; empty where no RDMA test runs.
+    """A text such as `144 pairs in 12 rounds, about 2 minutes`; empty if no RDMA test runs.
 
-    What the probe refuses, a plan without hosts or a node that it does not have, it says itself.
+    Also empty for what the probe itself will refuse: a plan without hosts, or a node that is not in it.
     """
     known = {host["node"] for host in plan.get("hosts", {}).values()}
     if not known or set(nodes) - known or (checks and not RDMA_CHECKS & set(checks)):

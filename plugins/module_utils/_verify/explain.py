@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a pod has of RDMA and of networks beside the cluster's, what it lacks to use RDMA, and why. Pure."""
+"""What RDMA and networks a pod has besides the cluster's, what it lacks for RDMA, and why. Pure functions."""
 
 from __future__ import annotations
 
@@ -21,30 +21,30 @@ from .parsers import gid_of
 WIDTH = 78
 NETWORKS_KEY = "k8s.v1.cni.cncf.io/networks"
 RDMA_NAME = re.compile(r"rdma|roce|sriov|hca|mlnx|vf\b", re.IGNORECASE)
-NAMED = 6  # networks and resources that a next step lists
+NAMED = 6  # networks and resources to list in a next step
 
 
 @dataclass(frozen=True)
 class PodNetwork:
-    """A network that the pod asks multus for, and what became of it."""
+    """A network that the pod requests, and what became of it."""
 
     name: str  # NAMESPACE/NAME
     exists: bool = True
-    fault: str = ""  # why a running pod does not have it
-    interface: str = ""  # in the pod; empty: not attached
+    fault: str = ""  # why a running pod lacks it
+    interface: str = ""  # in the pod; empty if not attached
     addresses: t.Sequence[str] = ()
-    kind: str = ""  # CNI plugin, as macvlan
+    kind: str = ""  # CNI plugin, such as macvlan
     master: str = ""  # interface of the node
-    mtu: int = 0  # that its definition states; 0: none
-    resource: str = ""  # that its definition names, as those of SR-IOV do
+    mtu: int = 0  # MTU in its definition; 0 if none
+    resource: str = ""  # resource in its definition, as with SR-IOV
 
 
 @dataclass(frozen=True)
 class Amount:
-    """Of a device resource on the pod's node."""
+    """The amount of a device resource on the pod's node."""
 
     allocatable: int
-    used: t.Optional[int] = None  # by the node's pods; None: not known
+    used: t.Optional[int] = None  # by the node's pods; None if unknown
 
 
 @dataclass(frozen=True)
@@ -53,24 +53,24 @@ class PodSeen:
 
     name: str  # NAMESPACE/NAME
     phase: str = "Running"
-    node: str = ""  # empty: on none
-    container: str = ""  # that was looked into
+    node: str = ""  # empty without a node
+    container: str = ""  # the one that was examined
     host_network: bool = False
-    privileged: bool = False  # that container
+    privileged: bool = False  # of that container
     problems: t.Sequence[Problem] = ()  # what keeps it from running
     networks: t.Sequence[PodNetwork] = ()
-    available: t.Optional[t.Sequence[str]] = ()  # networks of the cluster, NAMESPACE/NAME; None: may not be read
-    served: bool = True  # whether the cluster has the kind NetworkAttachmentDefinition
+    available: t.Optional[t.Sequence[str]] = ()  # the cluster's networks, NAMESPACE/NAME; None if unreadable
+    served: bool = True  # whether the cluster serves the kind NetworkAttachmentDefinition
     asks: t.Mapping[str, int] = field(default_factory=dict)  # device resources of that container
     others: t.Mapping[str, str] = field(default_factory=dict)  # those of other containers, with the container's name
     node_has: t.Mapping[str, Amount] = field(default_factory=dict)  # device resources
-    inside: t.Optional[Inside] = None  # None: it does not run
-    nics: t.Mapping[str, int] = field(default_factory=dict)  # MTUs of the node's interfaces; empty: not known
-    unread: t.Sequence[str] = ()  # what the API did not show
+    inside: t.Optional[Inside] = None  # None if it does not run
+    nics: t.Mapping[str, int] = field(default_factory=dict)  # MTUs of the node's interfaces; empty if unknown
+    unread: t.Sequence[str] = ()  # what the API did not return
 
 
 class Lack(t.NamedTuple):
-    """Something that the pod has not, or that is not as RDMA needs it."""
+    """Something that the pod lacks, or that is not as RDMA requires."""
 
     what: str
     why: str
@@ -85,7 +85,7 @@ class Explanation:
 
 
 def explain(pod: PodSeen) -> Explanation:
-    """What it has, what it lacks, and what could not be read."""
+    """What a pod has, what it lacks, and what could not be read."""
     lacks = [*not_running(pod), *network_lacks(pod), *resource_lacks(pod)]
     unread = list(pod.unread)
     inside = pod.inside
@@ -101,12 +101,12 @@ def explain(pod: PodSeen) -> Explanation:
 
 
 def is_rdma(resource: str, networks: t.Iterable[PodNetwork] = ()) -> bool:
-    """Whether a device resource is one of RDMA devices: by its name, or because a network names it."""
+    """Whether a device resource is for RDMA: by its name, or because a network refers to it."""
     return bool(RDMA_NAME.search(resource)) or resource in {network.resource for network in networks}
 
 
 def shown(names: t.Iterable[str], none: str) -> str:
-    """The first names, and how many more there are."""
+    """The first names, and the number of others."""
     return shorten_list(sorted(names), NAMED) or none
 
 
@@ -151,12 +151,12 @@ def _used(amount: Amount) -> str:
 
 
 def own_gids(inside: Inside) -> t.List[t.Tuple[str, t.Mapping[str, t.Any]]]:
-    """GIDs of the container's own addresses on devices that it may open, with the address."""
+    """GIDs of the container's own addresses, each with its address, on devices that the container may open."""
     wanted = {gid_of(address): address for address in inside.addresses}
     return [(wanted[gid["gid"]], gid) for gid in inside.gids if gid["gid"] in wanted and gid["device"] in inside.held]
 
 
-# What it lacks, a function for each subject
+# What it lacks, with a function for each subject
 
 CAUSES = (
     (
@@ -177,7 +177,7 @@ CAUSES = (
 def not_running(pod: PodSeen) -> t.Iterator[Lack]:
     missing = {network.name.partition("/")[2] for network in pod.networks if not network.exists}
     for problem in pod.problems:
-        # A network that does not exist is told as such.
+        # A network that does not exist is reported as such.
         if not ("network could not be set up" in problem.text and any(name in problem.text for name in missing)):
             step = problem.step or next((step for words, step in CAUSES if words in problem.text), "")
             yield Lack("it does not run", problem.text, step or "kubectl describe pod shows its events.")
@@ -240,7 +240,7 @@ def network_lacks(pod: PodSeen) -> t.Iterator[Lack]:
 
 
 def resource_lacks(pod: PodSeen) -> t.Iterator[Lack]:
-    """A privileged container has the node's devices without asking."""
+    """What a container lacks in resources; a privileged one has the node's devices without requesting any."""
     if pod.privileged and pod.inside and pod.inside.files:
         return
     mine = [name for name in pod.asks if is_rdma(name, pod.networks)]
@@ -286,7 +286,7 @@ def file_lacks(pod: PodSeen, inside: Inside) -> t.Iterator[Lack]:
                 " CNI plugin rdma with SR-IOV. Then start the pod again.",
             )
         for name, port in sorted(inside.ports.items()):
-            # Without `verbs` other devices of the node may be among them.
+            # Without `verbs`, other devices of the node may be among them.
             mine = inside.verbs and name.partition("/")[0] in inside.held
             if mine and port.get("state") not in (None, "ACTIVE"):
                 yield Lack(f"port {name} is {port['state']}", "the NIC's link is down", _LINK)
@@ -319,7 +319,7 @@ def memlock_lacks(inside: Inside) -> t.Iterator[Lack]:
 
 
 def rails(pod: PodSeen, inside: Inside) -> t.Iterator[t.Tuple[PodNetwork, str]]:
-    """Each network that the pod has, with an address of it: that of IPv4 where there is one."""
+    """Each attached network, with one of its addresses: an IPv4 one if there is any."""
     for network in pod.networks:
         mine = [address for address in network.addresses if address in inside.addresses or not inside.addresses]
         four = [address for address in mine if ipaddress.ip_address(address).version == 4]
@@ -416,7 +416,7 @@ def mtu_lacks(pod: PodSeen, inside: Inside) -> t.Iterator[Lack]:
 
 
 def as_text(name: str, found: Explanation) -> t.List[str]:
-    """Lines of at most WIDTH columns. Names and commands that are longer stay whole."""
+    """Lines of at most WIDTH columns. Longer names and commands are not wrapped."""
 
     def wrapped(text: str, first: str, then: str) -> t.List[str]:
         return textwrap.wrap(

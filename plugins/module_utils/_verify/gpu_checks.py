@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Checks of GPUs: what GPUDirect RDMA and gdrcopy need of the kernel, and what RDMA between GPUs carries. Pure."""
+"""Checks of GPUs: what GPUDirect RDMA and gdrcopy require of the kernel, and the bandwidth between GPUs. Pure."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ TWO_NODES = (
 )
 PEERMEM, GDRDRV = "nvidia_peermem", "gdrdrv"
 DMA_BUF_KERNEL = (5, 12)
-OPEN_DRIVER = "Open Kernel Module"  # the other one has no DMA-BUF
+OPEN_DRIVER = "Open Kernel Module"  # the proprietary module has no DMA-BUF
 
 
 def pods_of(probe: Probe) -> t.Dict[str, PodFacts]:
-    """Those of nodes with GPUs. A second pod on a node would only say the same."""
+    """Pods on nodes with GPUs. A second pod on a node would only repeat the result."""
     labelled = {name for name, node in probe["nodes"].items() if node["labels"].get(GPU_LABEL) == "true"}
     return {name: pod for name, pod in sorted(probe["pods"].items()) if name in labelled}
 
@@ -86,7 +86,7 @@ def check_gpu_bandwidth(plan: Plan, probe: Probe, expect: Expect) -> t.Iterator[
 
 
 def untested(plan: Plan, pod: PodFacts, where: Place) -> Check:
-    """Why nothing was measured between the GPUs of a node and others."""
+    """Why nothing was measured between the GPUs of this node and others."""
     check = "gpu_bandwidth"
     if pod["state"] != "running":
         return unproven(check, *NODE_POD, **where)
@@ -100,12 +100,12 @@ def untested(plan: Plan, pod: PodFacts, where: Place) -> Check:
 
 
 def is_paravirtual(plan: Plan, host: str) -> bool:
-    """Whether all that the host has of RDMA is VMware's."""
+    """Whether all RDMA devices of the host are VMware's."""
     links = plan["hosts"][host]["links"].values() if host in plan["hosts"] else ()
     return {link["driver"] for link in links if link["device"]} == {PVRDMA}
 
 
-Seen = t.Tuple[bool, str, str]  # whether it is so, what was expected, and what is there
+Seen = t.Tuple[bool, str, str]  # whether it is so, what was expected, and what was found
 
 
 def loaded(facts: GpuFacts) -> str:
@@ -117,7 +117,7 @@ def gdrcopy_seen(facts: GpuFacts) -> Seen:
 
 
 def gpudirect_seen(facts: GpuFacts, way: str) -> Seen:
-    """GPUDirect RDMA in the planned way, or by nvidia_peermem, which serves every network driver."""
+    """GPUDirect RDMA in the planned way, or by nvidia_peermem, which works with every network driver."""
     if PEERMEM in facts["modules"] or way == "peermem":
         wanted = f"{PEERMEM} loaded" if way == "peermem" else f"DMA-BUF, or {PEERMEM} loaded"
         return PEERMEM in facts["modules"], wanted, loaded(facts)

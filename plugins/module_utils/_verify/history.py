@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Earlier reports of a site: when, what they said, and how many checks of each status. Pure."""
+"""Earlier reports of a site: their time, outcome, and number of checks by status. Pure functions."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def this_run(checks: t.Sequence[Check], head: Head) -> Run:
 
 
 def read_history(text: str) -> t.List[Run]:
-    """Newest first. What is no history is none: it is only there to be looked at."""
+    """The runs, newest first. An invalid history counts as empty: it is only for display."""
     try:
         entries = json.loads(text)["runs"]
         return [

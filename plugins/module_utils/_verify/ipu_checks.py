@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Checks of the IPU operator, and of the way from pods to V-IPU. Pure."""
+"""Checks of the IPU operator, and of the path from pods to V-IPU. Pure functions."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def check_ipu(plan: Plan, probe: Probe, expect: Expect) -> t.Iterator[Check]:
 def vipu_checks(plan: Plan, pods: Pods) -> t.Iterator[Check]:
     asked = False
     for node, pod in sorted(pods.items()):
-        for address, port in own_controllers(plan, pod["host"]):  # an error of the plan, unless that is meant
+        for address, port in own_controllers(plan, pod["host"]):  # an error of the plan, unless it is intended
             asked = True
             yield skip("vipu", OWN_NIC, node=node, subject=join_endpoint(address, port))
         for seen in pod["root"]["vipu"] if "root" in pod else ():
@@ -70,7 +70,7 @@ def vipu_checks(plan: Plan, pods: Pods) -> t.Iterator[Check]:
 
 
 def label_checks(plan: Plan, nodes: t.Mapping[str, NodeFacts]) -> t.Iterator[Check]:
-    """The plan's labels on its nodes."""
+    """Check the plan's labels on its nodes."""
     planned = plan["vipu"]["node_labels"]
     if not planned:
         yield skip("ipu_labels", "the plan has no node labels")
@@ -88,7 +88,7 @@ def label_checks(plan: Plan, nodes: t.Mapping[str, NodeFacts]) -> t.Iterator[Che
 def controller_checks(
     plan: Plan, nodes: t.Mapping[str, NodeFacts], controllers: t.Optional[t.Sequence[str]]
 ) -> t.Iterator[Check]:
-    """The planned labels, and those of nodes, against those by which the operator places workers."""
+    """Compare the planned labels, and those of nodes, with the labels by which the operator places workers."""
     given = {f"{key}={value}" for labels in plan["vipu"]["node_labels"].values() for key, value in labels.items()}
     if controllers is None and given:
         yield unproven("ipu_labels", UNREAD[0], UNREAD[1], subject=CONTROLLERS)
@@ -97,7 +97,7 @@ def controller_checks(
 
 
 def operator_labels_check(given: t.Set[str], nodes: t.Mapping[str, NodeFacts], controllers: t.Sequence[str]) -> Check:
-    """A worker stays Pending where no node has the label of its controller."""
+    """Check this since a worker stays Pending if no node has the label of its controller."""
     served = {each.rpartition(":")[2] for each in controllers}
     present = {f"{key}={value}" for node in nodes.values() for key, value in node["labels"].items()}
     faults = [

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Checks of the limit of locked memory that root and an ordinary user have in a pod. Pure."""
+"""Checks of the locked-memory limits of root and an ordinary user in a pod. Pure functions."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What any pod shows of its RDMA and its networks, read with no program but `sh`: files below /proc, /sys and /dev."""
+"""What any pod shows of its RDMA and networks, read with only `sh` from files below /proc, /sys and /dev."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .._common.addresses import Network
 from .._model.probe import Gid, Port
 from .parsers import NO_ANSWER, Counter, read_counters, read_gids, read_limits, read_ports, sections
 
-# It travels in the URL of an exec, and prints what parsers.py reads. ROOT is for tests: where all paths begin.
+# Passed in the URL of an exec; prints what parsers.py reads. ROOT, for tests, is the root of all paths.
 SCRIPT = r"""
 root=${ROOT-}
 sys=$root/sys/class
@@ -81,14 +81,14 @@ for name; do
   esac
 done
 """.strip()
-# Parts that say what a pod has; of a record those that change with each look, and those that are read once: a port has
-# hundreds of GIDs.
+# Parts that show what a pod has; for a record, those that change between looks, and those that are read only once,
+# since a port has hundreds of GIDs.
 FACTS = ("status", "limits", "files", "verbs", "ports", "gids", "links", "routes", "routes6", "tries", "addresses6")
 SAMPLE = ("files", "verbs", "counters", "environment")
 PLACES = ("gids", "tries", "addresses6", "routes")
-IPC_LOCK = 14  # the capability's bit
+IPC_LOCK = 14  # bit number of the capability
 GATEWAY_FLAG = 2  # of a route
-NO_ROUTE = 0x0200  # a route that refuses
+NO_ROUTE = 0x0200  # flag of a route that rejects packets
 EVERYWHERE = ("0.0.0.0/0", "::/0")
 TITLES = {
     "limits": "limits (/proc/self/limits)",
@@ -105,7 +105,7 @@ class Route(t.NamedTuple):
 
     dst: str  # CIDR
     dev: str
-    gateway: str  # empty: none
+    gateway: str  # empty if there is none
     metric: int = 0
 
     @property
@@ -120,32 +120,32 @@ class Route(t.NamedTuple):
 
 @dataclass(frozen=True)
 class Inside:
-    """What was seen in one container. Its sets are empty where nothing was read; `unread` names that."""
+    """What was seen in one container. Collections are empty if nothing was read; `unread` lists those parts."""
 
-    error: str = ""  # why nothing, or less, was read
+    error: str = ""  # why nothing, or not everything, was read
     unread: t.Sequence[str] = ()
     uid: t.Optional[int] = None
-    memlock: str = ""  # soft limit, `unlimited` or bytes; empty: not read
-    ipc_lock: t.Optional[bool] = None  # whether the limit does not count; None: not read
-    files: t.Sequence[str] = ()  # below /dev/infiniband
+    memlock: str = ""  # soft limit, `unlimited` or bytes; empty if unread
+    ipc_lock: t.Optional[bool] = None  # whether the process may exceed the limit; None if unread
+    files: t.Sequence[str] = ()  # names below /dev/infiniband
     verbs: t.Mapping[str, str] = field(default_factory=dict)  # device by uverbs file
     ports: t.Mapping[str, Port] = field(default_factory=dict)  # by device and port: mlx5_0/1
     gids: t.Sequence[Gid] = ()
     mtus: t.Mapping[str, int] = field(default_factory=dict)  # by interface
-    addresses: t.FrozenSet[str] = frozenset()  # of this network namespace, but for loopback and link-local ones
+    addresses: t.FrozenSet[str] = frozenset()  # of this network namespace, without loopback and link-local ones
     routes: t.Sequence[Route] = ()
     counters: t.Mapping[Counter, int] = field(default_factory=dict)
-    environment: t.Mapping[str, str] = field(default_factory=dict)  # of NCCL, UCX and MPI, in any process
+    environment: t.Mapping[str, str] = field(default_factory=dict)  # variables of NCCL, UCX and MPI, from any process
 
     @property
     def held(self) -> t.Set[str]:
-        """RDMA devices that the container may open; all that it sees where the kernel does not tell."""
+        """RDMA devices that the container may open; all visible ones if the kernel does not tell."""
         visible = {port.partition("/")[0] for port in self.ports} | {gid["device"] for gid in self.gids}
         mine = {device for file, device in self.verbs.items() if file in self.files}
         return mine or (visible if any(name.startswith("uverbs") for name in self.files) else set())
 
     def interface_of(self, address: str) -> str:
-        """The interface of an address, by the narrowest route that is its own subnet; empty if none is."""
+        """The interface of an address, by the most specific route of its own subnet; empty if there is none."""
         ip = ipaddress.ip_address(address)
         mine = [
             route
@@ -156,12 +156,12 @@ class Inside:
 
 
 def argv(parts: t.Iterable[str]) -> t.List[str]:
-    """The command of an exec that looks for these parts."""
+    """The command of an exec that reads these parts."""
     return ["sh", "-c", SCRIPT, "look", *parts]
 
 
 def read(text: str, error: str = "") -> Inside:
-    """What the script printed, of whichever parts were asked for."""
+    """Parse the script's output, whichever parts were requested."""
     answers = sections(text)
     if not answers:
         why = error or next((line.strip() for line in text.splitlines() if line.strip()), "no output")
@@ -195,7 +195,7 @@ def read(text: str, error: str = "") -> Inside:
 
 
 def own_addresses(tries: str, addresses6: str) -> t.Iterator[str]:
-    """Addresses in /proc/net/fib_trie and if_inet6 that others reach a pod by."""
+    """Addresses in /proc/net/fib_trie and if_inet6 at which others can reach a pod."""
     address = ""
     for line in tries.splitlines():
         words = line.split()
@@ -210,7 +210,7 @@ def own_addresses(tries: str, addresses6: str) -> t.Iterator[str]:
 
 
 def read_routes(text: str) -> t.Iterator[Route]:
-    """/proc/net/route: addresses are hexadecimal, in the byte order of the processor."""
+    """/proc/net/route: addresses are hexadecimal, in the processor's byte order."""
 
     def dotted(digits: str) -> str:
         return socket.inet_ntoa(struct.pack("=I", int(digits, 16)))

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Checks of pairs as matrices, one for each network and test: rows are clients, columns are servers. Pure."""
+"""Checks of pairs as matrices, one per network and test: rows are clients, columns are servers. Pure functions."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from .attribution import attribute
 from .catalog import CHECK_TYPES, FAILED, PASSED
 
 TESTS = ("ping", "full_size", "rping", "write_bandwidth", "read_latency", "gpu_bandwidth")
-# A ping's answer comes back on the other direction; RDMA tests are tried in each.
+# The reply to a ping takes the reverse direction; RDMA tests run in each direction.
 ONE_WAY = ("rping", "write_bandwidth", "read_latency", "gpu_bandwidth")
 MORE_IS_BETTER = ("rping", "write_bandwidth", "gpu_bandwidth")
-MEASURED = ("write_bandwidth", "read_latency", "gpu_bandwidth")  # worth their place in a terminal
-FEW = 5  # worst pairs that stand for a matrix that is too wide
+MEASURED = ("write_bandwidth", "read_latency", "gpu_bandwidth")  # tests that the terminal shows
+FEW = 5  # worst pairs that replace a matrix that is too wide
 
 
 class Matrix(t.NamedTuple):
@@ -32,7 +32,7 @@ class Matrix(t.NamedTuple):
         return found if found or self.check in ONE_WAY else self.pairs.get((server, client))
 
     def suspects(self) -> t.List[str]:
-        """Which nodes, paths, or all of them the failures point to."""
+        """The nodes or paths that failures point to, or all of them."""
         good = {pair: check.status != FAILED for pair, check in self.pairs.items()}
         if self.check not in ONE_WAY:
             good.update({(server, client): fine for (client, server), fine in good.items()})
@@ -44,7 +44,7 @@ class Matrix(t.NamedTuple):
 
 
 def matrices(checks: t.Sequence[Check]) -> t.List[Matrix]:
-    """Of every test of pairs that ran, whether or not its figure proves anything."""
+    """A matrix for every test of pairs that ran, whether or not its figure proves anything."""
     groups: t.Dict[str, t.Dict[str, t.Dict[t.Tuple[str, ...], Check]]] = {}
     for check in checks:
         if check.pair and (check.status in (PASSED, FAILED) or check.value is not None):
@@ -58,13 +58,13 @@ def matrices(checks: t.Sequence[Check]) -> t.List[Matrix]:
 
 
 def worst(matrix: Matrix) -> t.List[Check]:
-    """All pairs: failures first, each half with its worst figure first."""
+    """All pairs: failures first, and within both groups the worst figure first."""
     sign = 1 if matrix.check in MORE_IS_BETTER else -1
     return sorted(matrix.pairs.values(), key=lambda check: (check.status == PASSED, sign * (check.value or 0)))
 
 
 def as_data(matrix: Matrix) -> t.Dict[str, object]:
-    """For report.json: the figure, or null where none was measured, by client and then by server."""
+    """For report.json: the figure, or null if not measured, by client and then by server."""
     figures: t.Dict[str, t.Dict[str, t.Dict[str, object]]] = {}
     for (client, server), check in sorted(matrix.pairs.items()):
         figures.setdefault(client, {})[server] = {"status": check.status, "value": check.value}
@@ -73,7 +73,7 @@ def as_data(matrix: Matrix) -> t.Dict[str, object]:
 
 
 def figure(check: t.Optional[Check]) -> str:
-    """At most three digits that count; a failure is marked."""
+    """At most three significant digits; a failure is marked."""
     if check is None:
         return "."
     text = f"{check.value:.3g}" if check.value is not None and check.value < 1000 else f"{check.value or 0:.0f}"
@@ -81,7 +81,7 @@ def figure(check: t.Optional[Check]) -> str:
 
 
 def as_text(matrix: Matrix, width: int) -> t.List[str]:
-    """Numbered rows and columns, or the worst pairs where those are too wide."""
+    """Numbered rows and columns, or the worst pairs if those are too wide."""
     title = f"  {matrix.network}: {CHECK_TYPES[matrix.check].title}, {matrix.unit}"
     numbers = [str(number) for number in range(1, len(matrix.nodes) + 1)]
     rows = [

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The proof of some nodes, and how it compares with one before. Pure."""
+"""The proof of some nodes, and its comparison with an earlier one. Pure functions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Key = t.Tuple[str, str, t.Tuple[str, ...], str, str]
 
 
 def neighbours(names: t.Sequence[str], chosen: t.Set[str]) -> t.Set[str]:
-    """Of hosts on a network those beside the chosen ones, as in the ring of pairs; a path needs another end."""
+    """A network's hosts next to the chosen ones in the ring of pairs, since a path needs another end."""
     ordered, found = sorted(names), set()
     for place, name in enumerate(ordered):
         if name in chosen:
@@ -26,7 +26,7 @@ def neighbours(names: t.Sequence[str], chosen: t.Set[str]) -> t.Set[str]:
 
 
 def plan_of_hosts(plan: Plan, kept: t.Collection[str]) -> Plan:
-    """Its other hosts are not in it, nor in its networks."""
+    """The plan without its other hosts, which are also removed from its networks."""
     networks = [
         {**network, "hosts": [host for host in network["hosts"] if host in kept]} for network in plan["networks"]
     ]
@@ -35,7 +35,7 @@ def plan_of_hosts(plan: Plan, kept: t.Collection[str]) -> Plan:
 
 
 def narrow_plan(plan: Plan, nodes: t.Sequence[str]) -> Plan:
-    """The plan of these nodes and of their neighbours on each network. All of it if no node is named."""
+    """The plan of these nodes and their neighbours on each network; the whole plan if no node is named."""
     if not nodes:
         return plan
     chosen = {host for host, facts in plan["hosts"].items() if facts["node"] in nodes}
@@ -55,7 +55,7 @@ def narrow_plan(plan: Plan, nodes: t.Sequence[str]) -> Plan:
 
 
 def about_nodes(checks: t.Sequence[Check], nodes: t.Sequence[str]) -> t.List[Check]:
-    """The checks of these nodes, of pairs with one of them, and of the cluster. All if no node is named."""
+    """The checks of these nodes, of pairs with one of them, and of the cluster; all if no node is named."""
 
     def concerns(check: Check) -> bool:
         named = {node_of(key) for key in (check.node, *check.pair) if key}
@@ -65,7 +65,7 @@ def about_nodes(checks: t.Sequence[Check], nodes: t.Sequence[str]) -> t.List[Che
 
 
 def known_checks(names: t.Sequence[str], what: str, option: str) -> None:
-    """FabricError for a name that no check has."""
+    """FabricError for a name that is not a check's."""
     unknown = sorted(set(names) - set(CHECK_TYPES))
     if unknown:
         near = [f"{name} (did you mean {hit}?)" for name in unknown for hit in get_close_matches(name, CHECK_TYPES, 1)]
@@ -79,20 +79,20 @@ def known_checks(names: t.Sequence[str], what: str, option: str) -> None:
 
 
 def only_checks(checks: t.Sequence[Check], names: t.Sequence[str]) -> t.List[Check]:
-    """The checks of these names. All if there is no name."""
+    """The checks with these names; all if no name is given."""
     return [check for check in checks if not names or check.check in names]
 
 
 def key_of(check: t.Mapping[str, t.Any]) -> Key:
-    """What was checked, in what a report says of a check."""
+    """What a check in a report is about."""
     pair = tuple(check.get("pair") or ())
     return check["check"], check.get("node") or "", pair, check.get("network") or "", check.get("subject") or ""
 
 
 def regressions(checks: t.Sequence[Check], before: t.Sequence[t.Mapping[str, t.Any]]) -> t.List[Check]:
-    """Checks that passed before and do not pass now, and failures of what was not checked before.
+    """Checks that passed before and no longer pass, and failures of what was not checked before.
 
-    What failed before, or was unproven, is no regression.
+    What failed or was unproven before is not a regression.
     """
     statuses = {key_of(check): check["status"] for check in before}
 

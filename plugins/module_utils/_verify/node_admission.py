@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Body of the module node_admission: read all nodes, decide, and patch those that differ."""
+"""Body of the module node_admission: reads all nodes, decides, and patches those that differ."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from .._kube.query import Object, query, quoted
 from .._kube.rights import TO_MARK, require_rights
 from .admission import TRUE, NodeProof, Proof, Verdict, decide, nic_parts, plan_verdicts, see_node, summary
 
-LONGEST_EVENT = 1024  # bytes of a message that the API server takes
-MOST_EVENTS = 100  # of a run: beyond that it is not about single nodes
+LONGEST_EVENT = 1024  # bytes of a message that the API server accepts
+MOST_EVENTS = 100  # in one run: more than that is not about single nodes
 RIGHTS_STEP = (
     f"{PROVER_STEP}Give this user the ClusterRole ipu-fabric-admission of"
     " https://github.com/ipu-fabric/ipu.fabric/blob/main/docs/admission.md, name another kubeconfig, or set"
@@ -32,7 +32,7 @@ EVENTS = "/api/v1/namespaces/default/events"
 
 
 def status_patch(node: Object, wanted: NodeProof, now: str) -> Object:
-    """The patch of a node's condition and record; empty when nothing differs."""
+    """The patch of a node's condition and record; empty if nothing differs."""
     current = query(f"status.conditions[?type=='{CONDITION}'] | [0]", node) or {}
     record = json.dumps(wanted.record._asdict(), sort_keys=True) if wanted.record else None
     patch: Object = {}
@@ -57,7 +57,7 @@ def taints(wanted: NodeProof) -> Object:
 
 
 def event(name: str, wanted: NodeProof, now: str) -> Object:
-    """What `kubectl describe node` and `kubectl events` show of a change; they find a node's by its name as uid."""
+    """The event that kubectl shows for a change; it finds a node's events by the node's name as uid."""
     return {
         "metadata": {"generateName": f"{name}.", "namespace": "default"},
         "involvedObject": {"apiVersion": "v1", "kind": "Node", "name": name, "uid": name},
@@ -72,11 +72,11 @@ def event(name: str, wanted: NodeProof, now: str) -> Object:
 
 
 def change_node(cluster: Cluster, node: Object, wanted: NodeProof, patch: Object) -> None:
-    """The taint first: a node that is to be closed is, whatever happens then. A node that has left needs nothing."""
+    """Patch a node, with the taint first, so that it is closed even if the rest fails. A deleted node needs nothing."""
     name = node["metadata"]["name"]
     try:
         patch_node(cluster, node, taints(wanted))
-        if patch:  # conditions are merged by their type, annotations by their key: those of others stay
+        if patch:  # conditions are merged by type, annotations by key: foreign ones stay
             cluster.request("patch", f"{NODES}/{name}/status", patch, STRATEGIC, fieldManager=MANAGER)
     except ApiError as error:
         if error.status != 404:
@@ -87,13 +87,13 @@ def change_node(cluster: Cluster, node: Object, wanted: NodeProof, patch: Object
 
 
 def tell(cluster: Cluster, happened: Object) -> None:
-    """Without the right to, or the room for, an event the condition still says it all."""
+    """Create an event. If that is not allowed or not possible, the condition is enough."""
     with contextlib.suppress(ApiError):
         cluster.request("post", EVENTS, happened)
 
 
 def view(status: str, reason: str, tainted: bool) -> Object:
-    """What the diff shows: a proof that says the same at a later time is no change."""
+    """The diff of a node: a proof with the same result at a later time is not a change."""
     return {**({CONDITION: f"{status}, {reason}"} if status else {}), **({"taint": TAINT["key"]} if tainted else {})}
 
 
@@ -104,11 +104,11 @@ def admit(module: AnsibleModule) -> t.Dict[str, t.Any]:
     nodes = {node["metadata"]["name"]: node for node in cluster.items(NODES)}
     plan = params["plan"]
     failed = any(finding["level"] == "error" for finding in plan.get("findings", []))
-    nics = nic_parts(plan) if plan and not failed else {}  # with errors it does not have all of them
+    nics = nic_parts(plan) if plan and not failed else {}  # with errors, the plan does not contain all of them
     seen = {name: see_node(node, nics.get(name, {})) for name, node in nodes.items()}
     said = {each["name"]: Verdict(each["status"], each["reason"], each["text"]) for each in params["proofs"]}
     proof, members = Proof(said, params["time"], params["report"]), set(nics)
-    if failed:  # which nodes the fabric has is known from earlier runs
+    if failed:  # earlier runs show which nodes belong to the fabric
         proof = Proof(plan_verdicts(plan), plan["made"]["time"])
         members = {name for name, node in seen.items() if node.status}
     wanted = decide(params["mode"], params["max_unproved"], list(seen.values()), members, proof)

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which pods are tested against which, and which tests run at the same time. Pure."""
+"""Which pods are tested with which, and which tests run at the same time. Pure functions."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ import itertools
 import typing as t
 
 Pair = t.Tuple[str, str]
-# Steps in which each node is client and server, with two others at least: that tells a bad node from a bad path.
+# Steps after which each node was client and server with at least two others: that tells a bad node from a bad path.
 NEEDED = 2
 GOLDEN = (5**0.5 - 1) / 2
 
 
 def choose_pairs(nodes: t.Sequence[str], most: int) -> t.List[Pair]:
-    """Every pair, or, when those are too many, a ring with its diameters: each node is seen, near and far."""
+    """Every pair or, if there are too many, a ring with its diameters: each node is tested with near and far ones."""
     count = len(nodes)
     if count * (count - 1) // 2 <= most:
         return list(itertools.combinations(nodes, 2))
@@ -25,7 +25,7 @@ def choose_pairs(nodes: t.Sequence[str], most: int) -> t.List[Pair]:
 def by_distance(nodes: t.Sequence[str]) -> t.Iterator[t.List[Pair]]:
     """All pairs of client and server, in steps: each node with the next one of a ring, then with the opposite one.
 
-    Then come those between, in such an order that after any step the distances are spread over the ring.
+    The other distances follow in an order that, after any step, spreads the tested distances over the ring.
     """
     count = len(nodes)
     between = sorted(range(2, count), key=lambda distance: distance * GOLDEN % 1)
@@ -37,7 +37,7 @@ Job = t.TypeVar("Job")
 
 
 def rounds(jobs: t.Iterable[Job], uses: t.Callable[[Job], t.Iterable[t.Hashable]]) -> t.List[t.List[Job]]:
-    """Jobs in rounds in which nothing is used twice, so that no measurement disturbs another."""
+    """Jobs grouped into rounds in which nothing is used twice, so that no measurement disturbs another."""
     result: t.List[t.List[Job]] = []
     busy: t.List[t.Set[t.Hashable]] = []
     for job in jobs:
@@ -51,13 +51,13 @@ def rounds(jobs: t.Iterable[Job], uses: t.Callable[[Job], t.Iterable[t.Hashable]
     return result
 
 
-MOST_CROSSINGS = 64  # of all networks: both directions of eight
+MOST_CROSSINGS = 64  # for all networks: both directions of eight
 
 
 def crossings(networks: t.Mapping[str, t.Sequence[str]]) -> t.List[t.Tuple[Pair, Pair]]:
-    """For each two networks, in both directions, a node on one and another node on the other, each in its turn.
+    """For every two networks, in both directions, a node on one and another node on the other, in rotation.
 
-    networks: their nodes.
+    networks: the nodes of each network.
     """
     found: t.List[t.Tuple[Pair, Pair]] = []
     for one, other in itertools.permutations(networks, 2):

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What tools in a probe pod print, as data: the output of pod.sh. Pure: no API, no clock."""
+"""The output of tools in a probe pod (pod.sh) as data. Pure functions: no API, no clock."""
 
 from __future__ import annotations
 
@@ -35,20 +35,20 @@ from .._model.probe import (
 )
 from .telling import telling_line
 
-# pod.sh puts every command's output between two of these, so that one exec answers many questions.
+# pod.sh prints the output of every command between two of these, so that one exec returns many answers.
 MARK = "@@"
 MISSING_TOOL = 127
 
 
 class Answer(t.NamedTuple):
-    """What one command said, standard error included."""
+    """The output of one command, including standard error."""
 
     rc: int
     text: str
 
 
 def sections(text: str) -> t.Dict[str, Answer]:
-    """The answers in the output of pod.sh by name; one that was cut off has no answer."""
+    """The answers in the output of pod.sh by name; a truncated one is missing."""
     found: t.Dict[str, Answer] = {}
     name, lines = "", []  # type: str, t.List[str]
     for line in text.splitlines():
@@ -67,7 +67,7 @@ NO_ANSWER = Answer(1, "")
 
 
 def read_limits(answers: t.Mapping[str, Answer]) -> Limits:
-    """uid and the soft and hard limit of locked memory: `unlimited` or bytes as a string; None where not seen."""
+    """uid, and the soft and hard limits of locked memory: `unlimited` or bytes as a string; None if not seen."""
     uid = answers.get("uid", NO_ANSWER).text
     found = re.search(r"^Max locked memory\s+(\S+)\s+(\S+)", answers.get("limits", NO_ANSWER).text, re.MULTILINE)
     return {
@@ -82,7 +82,7 @@ def read_user(text: str, error: str = "") -> UserFacts:
 
 
 def read_links(text: str) -> t.Optional[t.Dict[str, PodLink]]:
-    """`ip -j -d address show` by interface; None when the text is not its JSON."""
+    """`ip -j -d address show` by interface; None if the text is not JSON."""
     try:
         links = json.loads(text)
     except ValueError:
@@ -110,7 +110,7 @@ def read_link_local(entries: t.Sequence[t.Mapping[str, str]]) -> NewerLink:
 
 
 def read_routes(text: str) -> t.Optional[t.List[str]]:
-    """The interfaces of the default routes; None when nothing could be read."""
+    """The interfaces of the default routes; None if nothing could be read."""
     devices = []
     for line in filter(str.strip, text.splitlines()):
         try:
@@ -127,7 +127,7 @@ def read_advertised(answer: t.Optional[Answer]) -> t.List[str]:
 
 
 def read_json_lines(answer: t.Optional[Answer]) -> t.Optional[t.List[t.Dict[str, object]]]:
-    """All entries of lists in JSON, one list a line; a family that the kernel does not have only gives an error."""
+    """The entries of JSON lists, one list per line; for a family that the kernel lacks there is only an error."""
     found: t.Optional[t.List[t.Dict[str, object]]] = None
     for line in (answer.text if answer else "").splitlines():
         try:
@@ -139,13 +139,13 @@ def read_json_lines(answer: t.Optional[Answer]) -> t.Optional[t.List[t.Dict[str,
 
 
 def read_main_routes(answer: t.Optional[Answer]) -> t.Optional[t.List[Route]]:
-    """The routes of the main table but the default ones, one of each; None when nothing could be read."""
+    """The routes of the main table except default routes, without duplicates; None if nothing could be read."""
     routes = read_json_lines(answer)
     if routes is None:
         return None
     found: t.List[Route] = []
     for route in routes:
-        # `ip` does not name the table of what is in the main one.
+        # `ip` does not name the main table.
         if "table" in route or route.get("dst") == "default" or "dev" not in route:
             continue
         entry: Route = {"dst": str(route.get("dst", "")), "dev": str(route["dev"])}
@@ -154,7 +154,7 @@ def read_main_routes(answer: t.Optional[Answer]) -> t.Optional[t.List[Route]]:
 
 
 def read_policy(answers: t.Mapping[str, Answer]) -> t.Optional[RoutingPolicy]:
-    """The table that each source address looks up first, and the default routes of each table; None if not read."""
+    """The table in which each source address is looked up first, and each table's default routes; None if not read."""
     rules, routes = read_json_lines(answers.get("rules")), read_json_lines(answers.get("tables"))
     if rules is None or routes is None:
         return None
@@ -172,7 +172,7 @@ def read_policy(answers: t.Mapping[str, Answer]) -> t.Optional[RoutingPolicy]:
 
 
 def read_gpu(answers: t.Mapping[str, Answer]) -> GpuFacts:
-    """What the kernel of the node says of GPUs."""
+    """What the node's kernel shows about GPUs."""
     kernel, driver, modules = (answers.get(name, NO_ANSWER) for name in ("kernel", "driver", "modules"))
     return {
         "kernel": kernel.text if kernel.rc == 0 else "",
@@ -182,7 +182,7 @@ def read_gpu(answers: t.Mapping[str, Answer]) -> GpuFacts:
 
 
 def read_dns(answers: t.Mapping[str, Answer]) -> DnsAnswer:
-    """What getent and nslookup print behind the name. getent says nothing of what it does not find."""
+    """The output of getent and nslookup for the name. getent prints nothing if it finds nothing."""
     answer = answers.get("dns", NO_ANSWER)
     name, _newline, text = answer.text.partition("\n")
     found = re.findall(r"^(?:Address(?: \d+)?: )?([\da-f.:]+)(?:\s|$)", text, re.MULTILINE) if answer.rc == 0 else []
@@ -278,15 +278,15 @@ def read_gids(text: str) -> t.List[Gid]:
 
 
 def gid_of(address: str) -> str:
-    """The GID that RoCE makes of an address, as sysfs writes it."""
+    """The GID that RoCE derives from an address, in sysfs notation."""
     ip = ipaddress.ip_address(address)
-    # Not `exploded`: from Python 3.13 on it writes a mapped address with dots.
+    # Not `exploded`: from Python 3.13 on, it prints a mapped address with dots.
     digits = f"{int(ip) | (0xFFFF << 32 if ip.version == 4 else 0):032x}"
     return ":".join(digits[at : at + 4] for at in range(0, 32, 4))
 
 
 def port_gid(mac: str) -> str:
-    """The GID in the hardware address of an interface on InfiniBand, as sysfs writes it; empty for any other."""
+    """The GID in the hardware address of an InfiniBand interface, in sysfs notation; empty for others."""
     digits = mac.replace(":", "")
     return ":".join(digits[at : at + 4] for at in range(8, 40, 4)) if len(digits) == 40 else ""
 
@@ -294,18 +294,18 @@ def port_gid(mac: str) -> str:
 # From pod to pod
 
 PERFTEST_UNITS = {"Gb/sec": "Gb/s", "usec": "us"}
-RPING_BYTES = 64  # that rping sends if it is not told otherwise
+RPING_BYTES = 64  # rping's default message size
 
 IP_HEADER = {4: 28, 6: 48}  # bytes of the IP and ICMP headers
 
 
 def ping_payload(address: str, mtu: int) -> int:
-    """Bytes that a ping carries in a packet as large as the MTU; 0 where that is not known."""
+    """The payload of a ping packet as large as the MTU; 0 if that is unknown."""
     return mtu - IP_HEADER[ipaddress.ip_address(address).version] if mtu else 0
 
 
 def read_ping(answer: Answer) -> Ping:
-    """What iputils and BusyBox print."""
+    """The output of ping from iputils or BusyBox."""
     text = answer.text
     counts = re.search(r"(\d+) packets transmitted, (\d+) (?:packets )?received", text)
     trip = re.search(r"min/avg/max\S* = [\d.]+/([\d.]+)/", text)
@@ -331,7 +331,7 @@ def read_pings(text: str) -> Pings:
 
 
 def read_crossing(text: str, link_local: str) -> t.Tuple[Ping, Ping, str]:
-    """The facts in the output of `pod.sh cross`: pings of the link-local address and of the other, and its MAC."""
+    """The facts in the output of `pod.sh cross`: pings of the link-local and of the other address, and its MAC."""
     answers = sections(text)
     nobody: Ping = {"sent": 0, "received": 0, "rtt_ms": None, "path_mtu": None, "supported": True, "seen": "not asked"}
     near = read_ping(answers.get("near", NO_ANSWER)) if link_local else nobody
@@ -357,18 +357,18 @@ def read_gateways(text: str, networks: t.Mapping[t.Tuple[str, str], str]) -> t.L
 
 
 def read_neighbour(text: str) -> str:
-    """The MAC of `ip neigh show`; empty where nobody answered for the address."""
+    """The MAC in `ip neigh show`; empty if nobody answered for the address."""
     found = re.search(r"\blladdr ((?:[0-9a-f]{2}:){5}[0-9a-f]{2})\b", text)
     return found.group(1) if found and "FAILED" not in text else ""
 
 
 def read_rping(text: str) -> Figure:
-    """How many payloads came back whole."""
+    """The number of payloads that came back intact."""
     return {"value": float(len(re.findall(r"^ping data: rdma-ping-\d+", text, re.MULTILINE))), "unit": "pings"}
 
 
 class Table(t.NamedTuple):
-    """The last row of a perftest table by its columns, and their units."""
+    """The last row of a perftest table, with its columns and their units."""
 
     row: t.Dict[str, str]
     units: t.Dict[str, str]
@@ -386,7 +386,7 @@ def read_table(text: str) -> Table:
 
 
 def read_perftest(text: str, column: str) -> Figure:
-    """The figure of a perftest table's last row, by the name of its column; value None without a table."""
+    """The figure in the named column of a perftest table's last row; value None without a table."""
     row, units = read_table(text)
     unit = units.get(column, "")
     return {"value": float(row[column]) if column in row else None, "unit": PERFTEST_UNITS.get(unit, unit)}
@@ -399,7 +399,7 @@ def read_traffic(check: str, text: str) -> Figure:
 
 
 def read_sent(check: str, text: str) -> Sent:
-    """What a test sent at least: perftest leaves out of its table what it sent before and after it measured."""
+    """The minimum that a test sent: perftest's table omits what it sent before and after the measurement."""
     if check == "rping":
         return {"device": "", "transport": "", "messages": int(read_rping(text)["value"] or 0), "size": RPING_BYTES}
     row = read_table(text).row
@@ -412,9 +412,9 @@ def read_sent(check: str, text: str) -> Sent:
     }
 
 
-# The counters of traffic that drivers have: what each counts, and how much one of it is.
+# The drivers' traffic counters: what each one counts, and the size of its unit.
 RDMA_COUNTERS = {
-    "port_xmit_data": ("bytes", 4),  # in words, whatever the driver
+    "port_xmit_data": ("bytes", 4),  # in words, with any driver
     "port_rcv_data": ("bytes", 4),
     "tx_bytes": ("bytes", 1),  # bnxt_re, efa
     "rx_bytes": ("bytes", 1),
@@ -422,13 +422,13 @@ RDMA_COUNTERS = {
     "hw_rx_bytes_cnt": ("bytes", 1),
     "sent_pkts": ("packets", 1),  # rdma_rxe
     "rcvd_pkts": ("packets", 1),
-    "rx_write_requests": ("requests", 1),  # mlx5, at the end that answers
+    "rx_write_requests": ("requests", 1),  # mlx5, at the answering end
     "rx_read_requests": ("requests", 1),
 }
 
 
 def amount_text(amount: float, kind: str) -> str:
-    """Of bytes, packets or requests: `41 GB`, `12,345 packets`."""
+    """An amount of bytes, packets or requests: `41 GB`, `12,345 packets`."""
     if kind != "bytes":
         return f"{amount:,.0f} {kind}"
     for unit in ("B", "kB", "MB", "GB"):
@@ -442,7 +442,7 @@ Counter = t.Tuple[str, str, str]  # device, port and name; an interface has no p
 
 
 def read_counters(text: str) -> t.Dict[Counter, int]:
-    """Those that count traffic, from sysfs and from `rdma -j statistic`; the same one in both is one."""
+    """Traffic counters, from sysfs and from `rdma -j statistic`, without duplicates."""
     found: t.Dict[Counter, int] = {}
     for device, port, name, value in re.findall(
         r"^infiniband/([^/]+)/ports/(\d+)/(?:hw_)?counters/(\w+):(\d+)$", text, re.MULTILINE
@@ -464,7 +464,7 @@ def read_counters(text: str) -> t.Dict[Counter, int]:
 
 
 def read_moved(answers: t.Mapping[str, Answer]) -> Moved:
-    """By how much the counters grew between two sections; one that is in one of them only does not count."""
+    """The growth of the counters between two sections; a counter in only one of them does not count."""
     before, after = (read_counters(answers.get(name, NO_ANSWER).text) for name in ("before", "after"))
     moved: Moved = {"rdma": {}, "interfaces": {}}
     for (device, port, name), value in after.items():
@@ -472,7 +472,7 @@ def read_moved(answers: t.Mapping[str, Answer]) -> Moved:
         if port:
             kind, size = RDMA_COUNTERS[name]
             if grown < 0 and kind == "requests":
-                grown += 2**32  # mlx5 starts again from there
+                grown += 2**32  # mlx5's counter wraps around there
             kinds = moved["rdma"].setdefault(device, {})
             kinds[kind] = kinds.get(kind, 0) + max(0, grown) * size
         else:
@@ -481,7 +481,7 @@ def read_moved(answers: t.Mapping[str, Answer]) -> Moved:
 
 
 def read_host_traffic(text: str) -> Directions:
-    """The slowest direction between host and buffer, in Gb/s; value None when there is no JSON to read."""
+    """The slower direction between host and buffer, in Gb/s; value None if there is no valid JSON."""
     try:
         report = json.loads(text[text.index("{") : text.rindex("}") + 1])
         speeds = {

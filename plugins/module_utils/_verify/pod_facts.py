@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Reads a pod of anybody for explain(): from the API, and by a script in one of its containers. Changes nothing."""
+"""Reads any pod for explain(): from the API, and by a script in one of its containers. Changes nothing."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ from .explain import Amount, PodNetwork, PodSeen, as_text, explain, is_rdma
 
 EXEC_SECONDS = 30
 RESOURCE_OF_NETWORK = f"metadata.annotations.{quoted('k8s.v1.cni.cncf.io/resourceName')}"
-# Pods on their host's network that are asked for the MTU of its NICs: those of networks first, whose images have a
-# shell.
+# Pods on the host network that are used to read the MTU of its NICs: first those of network components, whose images
+# have a shell.
 TELLING = ("multus", "rdma", "network", "whereabouts", "cni", "flannel", "proxy")
 TRIED = 4
 NIC_PARTS = ("links",)
 
 
 class PodReader:
-    """One pod, and what it could not be asked."""
+    """One pod, and what could not be read."""
 
     def __init__(self, cluster: Cluster, namespace: str, name: str) -> None:
         self.cluster, self.namespace, self.name = cluster, namespace, name
         self.unread: t.List[str] = []
 
     def items(self, what: str, path: str, **query_: t.Any) -> t.Optional[t.List[Object]]:
-        """None where this user may not read them: that is said, and explains less."""
+        """The items; None if this user may not read them, which is reported and explains less."""
         try:
             return self.cluster.items(path, **query_)
         except FabricError as error:
@@ -62,7 +62,7 @@ class PodReader:
         return found
 
     def seen(self, container: str, plan: t.Mapping[str, t.Any]) -> PodSeen:
-        """All that explain() wants to know. container: its name; empty: the one that asks for an RDMA resource."""
+        """Everything that explain() needs. container: its name; empty: the one that requests an RDMA resource."""
         pod = self.pod()
         node = query("spec.nodeName", pod) or ""
         nads = self.items("networks", ATTACHMENTS)
@@ -116,10 +116,10 @@ class PodReader:
         return look.read(*output)
 
     def problems(self, pod: Object) -> t.List[Problem]:
-        """Why it does not run, in the words of waits."""
+        """Why the pod does not run, worded as in waits."""
         found = [problem for problem in pod_problems(pod) if "is on no node yet" not in problem.text]
         unknown = NodeResources(self.cluster).problems([pod])
-        # What no node has is told better than by the scheduler.
+        # The scheduler's message is less clear about resources that no node has.
         found += unknown or [problem for problem in pod_problems(pod) if "is on no node yet" in problem.text]
         try:
             found += network_problems(self.cluster, self.namespace, [pod])
@@ -129,7 +129,7 @@ class PodReader:
         return found or failed_containers(pod)
 
     def node_resources(self, node: str, pods: t.Optional[t.Sequence[Object]]) -> t.Dict[str, Amount]:
-        """Device resources of the node; of a pod without one, the most that any node has."""
+        """Device resources of the node; for a pod without one, the maximum over all nodes."""
         nodes = self.items("nodes", "/api/v1/nodes") or []
         found: t.Dict[str, Amount] = {}
         for each in nodes:
@@ -150,7 +150,7 @@ class PodReader:
     def nic_mtus(
         self, node: str, pods: t.Sequence[Object], masters: t.Set[str], plan: t.Mapping[str, t.Any]
     ) -> t.Dict[str, int]:
-        """MTUs of interfaces of the node. A pod on its network shows them now; the plan knows what they were."""
+        """MTUs of the node's interfaces: from a pod on the host network if possible, else as in the plan."""
         if not masters:
             return {}
         for pod, container in host_network_pods(pods)[:TRIED]:
@@ -167,7 +167,7 @@ def place_of(nad: Object) -> str:
 
 
 def host_network_pods(pods: t.Sequence[Object]) -> t.List[t.Tuple[Object, str]]:
-    """Running pods on their host's network with a running container, the likeliest to have a shell first."""
+    """Running pods on the host network with a running container, those that most likely have a shell first."""
 
     def rank(pod: Object) -> int:
         name = pod["metadata"]["name"]
@@ -182,13 +182,13 @@ def host_network_pods(pods: t.Sequence[Object]) -> t.List[t.Tuple[Object, str]]:
 
 
 def device_amounts(container: Object) -> t.Dict[str, int]:
-    """What a container asks for of device plugins."""
+    """The amounts of device resources that a container requests."""
     limits = query("resources.limits", container) or {}
     return {name: int(limits[name]) for name in device_resources(limits)}
 
 
 def pod_networks(pod: Object, nads: t.Optional[t.Sequence[Object]]) -> t.List[PodNetwork]:
-    """What a pod asks multus for. Where definitions may not be read, each is taken to exist."""
+    """The networks that a pod requests. If definitions are unreadable, each is assumed to exist."""
     known = {place_of(nad): nad for nad in nads or ()}
     status = network_status(pod)
     found: t.List[PodNetwork] = []
@@ -197,7 +197,7 @@ def pod_networks(pod: Object, nads: t.Optional[t.Sequence[Object]]) -> t.List[Po
         if name in [each.name for each in found]:
             continue
         mine = next((entry for entry in status if entry.get("name") == name), {})
-        # Of a chain the first plugin makes the interface.
+        # In a chain, the first plugin creates the interface.
         config = next(iter(plugins_of(query("spec.config", known.get(name)))), {})
         found.append(
             PodNetwork(

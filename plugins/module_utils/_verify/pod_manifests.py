@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Probe pods and their nodes as objects of the API: manifests, and how a pod is doing. Pure."""
+"""Probe pods and their nodes as API objects: manifests, and the state of a pod. Pure functions."""
 
 from __future__ import annotations
 
@@ -19,11 +19,10 @@ from .catalog import NO_NODE
 from .pods import GPUS, LABEL, Options, Target, gpu_of, resource_name, targets
 
 PSA = "pod-security.kubernetes.io/enforce"
-# A container in one of these states does not get out of it while we wait; a first failed pull may.
-# How a kubelet, or a quota, refuses a pod what its node offers: other pods hold it, or its parts are too far apart.
+# How a kubelet, or a quota, refuses what a node offers: other pods hold it, or its parts are too far apart.
 NOT_GIVEN = re.compile(r"^(OutOf|UnexpectedAdmissionError|TopologyAffinityError|the API server refused)")
-API_AWAY = re.compile("dial tcp .*connection refused")  # passes when the API server has restarted
-SANDBOX_FAILURES = 3  # the kubelet tries again by itself: one failure may pass, three will not
+API_AWAY = re.compile("dial tcp .*connection refused")  # temporary, while the API server restarts
+SANDBOX_FAILURES = 3  # the kubelet retries by itself: one failure may be temporary, three are not
 
 ApiObject = t.Mapping[str, object]
 Manifest = t.Dict[str, object]
@@ -45,13 +44,13 @@ def allocatable(node: ApiObject, resource: str) -> int:
 
 
 def ready_condition(node: ApiObject) -> t.Tuple[bool, str]:
-    """Whether a node is Ready, and what the kubelet says to that."""
+    """Whether a node is Ready, and the kubelet's message about it."""
     condition = query("status.conditions[?type=='Ready'] | [0]", node) or {"message": "no Ready condition"}
     return condition.get("status") == "True", condition.get("message", "")
 
 
 def node_fault(node: t.Optional[ApiObject]) -> str:
-    """Why no pod can start on a node; empty when one can."""
+    """Why no pod can start on a node; empty if one can."""
     if node is None:
         return NO_NODE[0]
     ready, message = ready_condition(node)
@@ -75,7 +74,7 @@ def node_facts(plan: Plan, node: ApiObject) -> NodeFacts:
 
 
 def awaited_resources(plan: Plan, nodes: t.Mapping[str, ApiObject]) -> t.List[t.Tuple[str, str]]:
-    """Nodes that are Ready and do not have an RDMA resource that the plan has for their NICs, with its name."""
+    """Ready nodes without an RDMA resource that the plan has for their NICs, with the resource's name."""
     names = {network["name"]: resource_name(plan, network) for network in plan["networks"]}
     ready = [target for target in targets(plan) if not node_fault(nodes.get(target.node))]
     wanted = {(target.node, names[network]) for target in ready for network in target.networks if names[network]}
@@ -83,7 +82,7 @@ def awaited_resources(plan: Plan, nodes: t.Mapping[str, ApiObject]) -> t.List[t.
 
 
 def gpus_for(target: Target, plan: Plan, node: ApiObject, options: Options) -> int:
-    """How many GPUs a pod asks for: all of its node, since fewer may not have those that are near the NICs."""
+    """How many GPUs a pod requests: all of its node, since a part may not include those near the NICs."""
     wanted = options.gpu and options.asks("gpu_bandwidth") and not target.second
     rdma = [n["name"] for n in plan["networks"] if n["name"] in target.networks and resource_name(plan, n)]
     near = wanted and any(gpu_of(plan, network, target.host) is not None for network in rdma)
@@ -94,15 +93,15 @@ def gpus_for(target: Target, plan: Plan, node: ApiObject, options: Options) -> i
 
 
 def pod_manifest(target: Target, plan: Plan, node: ApiObject, options: Options, gpus: int = 0) -> Manifest:
-    """One pod a node, with a container as uid 0, one as uid 1000, and one with the RDMA devices if the plan has any.
+    """A pod for a node, with a container as uid 0, one as uid 1000, and one with the RDMA devices if the plan has any.
 
-    That one holds the GPUs too.
+    The latter holds the GPUs too.
     """
     networks = {network["name"]: network for network in plan["networks"]}
     attached = ",".join(f"{networks[name]['namespace']}/{name}" for name in target.networks)
     wanted = sorted({resource_name(plan, networks[name]) for name in target.networks} - {""})
     own = [networks[name] for name in target.networks if networks[name].get("cni") in OWN_DEVICES]
-    taken = [resource_name(plan, network) for network in own]  # each takes one
+    taken = [resource_name(plan, network) for network in own]  # each network takes one
     held = {name: max(1, taken.count(name)) for name in wanted if allocatable(node, name) > 0}
     if gpus:
         held[GPUS] = gpus
@@ -117,7 +116,7 @@ def pod_manifest(target: Target, plan: Plan, node: ApiObject, options: Options, 
             "annotations": {NETWORKS: attached} if attached else {},
         },
         "spec": {
-            "nodeName": target.node,  # a cordoned node is probed too
+            "nodeName": target.node,  # this way, a cordoned node is probed too
             "containers": containers(image, lifetime, held if wanted else None, privileged),
             **({"volumes": [DEVICES]} if privileged else {}),
             "restartPolicy": "Never",
@@ -135,9 +134,9 @@ def pod_manifest(target: Target, plan: Plan, node: ApiObject, options: Options, 
 def containers(
     image: str, lifetime: int, resources: t.Optional[t.Mapping[str, int]], privileged: bool
 ) -> t.List[Manifest]:
-    """`resources` are those that the node has: asking for another would lose every other check of the node.
+    """`resources` are those that the node has: requesting others would lose all other checks of the node.
 
-    None: the plan has none. `privileged`: the devices are the host's, which no resource stands for.
+    None: the plan has none. `privileged`: use the host's devices, for which there is no resource.
     """
     user = {"runAsUser": 1000, "runAsGroup": 1000, "runAsNonRoot": True, "capabilities": {"drop": ["ALL"]}}
     found = [
@@ -190,7 +189,7 @@ def pod_state(pod: t.Optional[ApiObject], sandbox_failures: t.Sequence[str] = ()
 
 
 def network_status(pod: t.Optional[ApiObject]) -> t.Optional[t.List[Attached]]:
-    """What multus wrote on the pod; None when it wrote nothing."""
+    """What multus wrote on the pod; None if it wrote nothing."""
     text = query(f"metadata.annotations.{quoted(NETWORK_STATUS)}", pod)
     try:
         return json.loads(text) if text else None

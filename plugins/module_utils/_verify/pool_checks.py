@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Checks of address pools: room, leaked addresses, and overlaps with other pools. Pure."""
+"""Checks of address pools: free addresses, leaked addresses, and overlaps with other pools. Pure functions."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .catalog import LEFT_OVER, NOT_OURS, result, skip
 from .pods import targets
 
 WITHOUT_POOL = ("host-local", "static")
-SHOWN = 3  # leaked addresses that are named in one line
+SHOWN = 3  # leaked addresses to name in one line
 FREE_LEAKS = {
     "whereabouts": "Let whereabouts' reconciler run (reconciler_cron_expression), or take the leaked entries out of "
     "`kubectl edit ippools.whereabouts.cni.cncf.io {name}`; delete one of the pods that share an address.",
@@ -35,13 +35,13 @@ def check_pools(plan: Plan, probe: Probe) -> t.Iterator[Check]:
         if not network["subnet"]:
             yield skip("ip_pool", "the plan has no subnet for this network", network=network["name"])
             continue
-        # A node that the cluster does not have is a finding of its own.
+        # A node that is missing in the cluster is a separate finding.
         nodes = [
             target.node
             for target in targets(plan)
             if network["name"] in target.networks and target.node in probe["nodes"]
         ]
-        # On a subnet that two networks share, each has a pool of its own.
+        # If two networks share a subnet, each has its own pool.
         others = {name for other in plan["networks"] if other != network for name in pool_names(other["ipam"])}
         pools = [pool for pool in probe["pools"] if pool["name"] not in others]
         for subnet in network["subnets"]:
@@ -51,7 +51,7 @@ def check_pools(plan: Plan, probe: Probe) -> t.Iterator[Check]:
 def subnet_checks(
     network: PlannedNetwork, subnet: PlannedSubnet, pools: t.Sequence[AddressPool], nodes: t.Sequence[str]
 ) -> t.Iterator[Check]:
-    """The pools of one subnet; whereabouts creates its pool when it gives out the first address."""
+    """The checks of the pools of one subnet; whereabouts creates a pool when it assigns the first address."""
     cidr = str(ipaddress.ip_network(subnet["cidr"], strict=False))
     mine = [pool for pool in pools if pool["cidr"] == cidr and counts(pool, str(network["ipam"].get("type")))]
     for pool in mine:
@@ -66,17 +66,17 @@ def subnet_checks(
 
 
 def counts(pool: AddressPool, ipam: str) -> bool:
-    """Whether it is the IPAM's own. What another IPAM has left behind counts as long as pods have addresses of it."""
+    """Whether a pool is this IPAM's own. Another IPAM's old pool counts while pods have addresses from it."""
     return pool["ipam"] == ipam or pool["allocated"] > len(lost(pool))
 
 
 def lost(pool: AddressPool) -> t.List[LeakedAddress]:
-    """Addresses that no pod has, so that they are missing to the next one."""
+    """Addresses that no pod has, and that are therefore not available to others."""
     return [entry for entry in pool["leaked"] if entry["why"] != TWO_PODS]
 
 
 def pool_check(network: str, needed: int, pool: AddressPool, nodes: t.Sequence[str]) -> Check:
-    """What is left, what leaked, and whether the pods that were planned still find room."""
+    """Check what is free, what leaked, and whether the planned pods still fit."""
     faults = []
     if pool["leaked"]:
         leaks = [f"{e['address']} ({e['why']}{': ' if e['pod'] else ''}{e['pod']})" for e in pool["leaked"]]
@@ -87,7 +87,7 @@ def pool_check(network: str, needed: int, pool: AddressPool, nodes: t.Sequence[s
     room = pool["capacity"] - len(lost(pool))
     if room < needed:
         faults.append(f"room for {room} pods")
-    # The probe asks before its own pods get addresses.
+    # The probe reads the pools before its own pods get addresses.
     seen = "before the proof {usable} usable - {excluded} excluded - {allocated} allocated = {free} free".format(**pool)
     expected = "addresses free, none leaked" + (f", room for {needed} pods" if needed else "")
     seen = "; ".join([seen, *faults])
@@ -98,7 +98,7 @@ def pool_check(network: str, needed: int, pool: AddressPool, nodes: t.Sequence[s
 
 
 def exhausted(pool: AddressPool, nodes: t.Sequence[str]) -> str:
-    """Where the next pod would get no address; of nv-ipam that is a matter of each node."""
+    """Where the next pod would get no address; with nv-ipam, on which nodes."""
     if pool["ipam"] != "nv-ipam":
         return "" if pool["free"] else "exhausted"
     free = {block["node"]: block["free"] for block in pool["nodes"]}
@@ -109,8 +109,8 @@ def exhausted(pool: AddressPool, nodes: t.Sequence[str]) -> str:
 
 
 def check_overlaps(plan: Plan, probe: Probe) -> t.Iterator[Check]:
-    """Whether anything but the plan's own networks and pools gives out a network's addresses."""
-    derived = is_derived(plan)  # each network on its own then: nobody planned that they share no address
+    """Check that nothing but the plan's own networks and pools assigns addresses of a network."""
+    derived = is_derived(plan)  # then each network counts by itself: no plan says that they share no address
     own = {("NetworkAttachmentDefinition", n["namespace"], n["name"]) for n in plan["networks"] if not derived}
     pools = {pool for network in plan["networks"] for pool in address_sets.planned_pools(dict(network))}
     others = [
@@ -132,7 +132,7 @@ def overlap_check(network: PlannedNetwork, others: t.Sequence[AddressSource]) ->
     seen, steps = [], set()
     for each in others:
         both = mine & parse_ranges(each["ranges"], each["what"])
-        # A site's own attachment may use the same store of whereabouts: one pool, and no address twice.
+        # A site's own attachment may use the same whereabouts store: that is one pool, and no duplicate address.
         if both and (each["ours"] or not stores & set(each["stores"])):
             owner = "left over" if each["ours"] else "not ours"
             steps.add(LEFT_OVER if each["ours"] else NOT_OURS)

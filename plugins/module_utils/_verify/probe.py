@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Facts from pods on the planned networks: created on every node, asked all at once, and removed."""
+"""Facts from pods on the planned networks: created on every node, queried in parallel, and removed."""
 
 from __future__ import annotations
 
@@ -29,19 +29,19 @@ from .cluster_facts import Nodes, cluster_facts
 from .pods import LABEL, End, Options, Pods
 from .telling import telling_line
 
-ALIVE = "fabric.ipu/alive"  # annotation of a namespace: when its run was last at work, in seconds since 1970
+ALIVE = "fabric.ipu/alive"  # annotation of a namespace: the last sign of life of its run, in seconds since 1970
 BEAT_SECONDS = 30  # between two signs of life
-DEAD_SECONDS = 300  # without one; more than the clocks of two controllers differ
+DEAD_SECONDS = 300  # without a sign of life; longer than the difference between two controllers' clocks
 SETTLE_SECONDS = 5
-REGISTERING = 0.25  # of the pods' time to start, for device plugins to register their resources
-REGISTERING_SECONDS = 2  # between two looks at the nodes
-EVENTS_SECONDS = 2  # only a slow start is worth the question
+REGISTERING = 0.25  # share of the pods' start time-out in which device plugins may register their resources
+REGISTERING_SECONDS = 2  # between two reads of the nodes
+EVENTS_SECONDS = 2  # a quick start needs no events
 TIMED_OUT = 124  # exit code of `timeout`
 STOPPED = 143  # 128 and SIGTERM
-ATTEMPTS = 5  # of an RDMA test that fails at once
+ATTEMPTS = 5  # for an RDMA test that fails at once
 HOST_TRAFFIC_SECONDS = 300
-GATEWAY_SECONDS = 4  # until the pings of one that does not answer have ended
-FIRST_PORT, PORTS = 18515, 4096  # perftest's usual port, and how many there are from it on
+GATEWAY_SECONDS = 4  # until the pings of a silent gateway have ended
+FIRST_PORT, PORTS = 18515, 4096  # perftest's default port, and the number of ports from it on
 TRAFFIC_TOOLS = {  # by check
     "rping": "rping",
     "write_bandwidth": "ib_write_bw",
@@ -53,7 +53,7 @@ RDMA_TOOLS = ("rping", "ib_write_bw", "ib_read_lat", HOST_TRAFFIC_TOOL)
 
 
 class Run(t.NamedTuple):
-    """One run of the probe: who is asked, for which plan, and how many at once."""
+    """One run of the probe: cluster, plan, options, and a pool for parallel requests."""
 
     cluster: Cluster
     plan: Plan
@@ -66,7 +66,7 @@ class Run(t.NamedTuple):
 
 
 def probe(cluster: Cluster, plan: Plan, options: Options) -> Probe:
-    """Everything that the checks need, from the API and from pods that are gone again afterwards."""
+    """Everything that the checks need, from the API and from pods that are removed afterwards."""
     if not plan.get("hosts"):
         raise FabricError(
             "The plan names no hosts to probe.",
@@ -76,9 +76,9 @@ def probe(cluster: Cluster, plan: Plan, options: Options) -> Probe:
             code="invalid-input",
         )
     start = time.monotonic()
-    with ThreadPoolExecutor(options.forks) as pool, termination_as_error():  # or pods would stay
+    with ThreadPoolExecutor(options.forks) as pool, termination_as_error():  # otherwise pods would stay
         outside = Run(cluster, plan, options, pool)
-        pools = audit(cluster, SETTLE_SECONDS)  # before anything of ours takes an address, or gives one back
+        pools = audit(cluster, SETTLE_SECONDS)  # before anything of ours takes or releases an address
         if options.own_namespace:
             remove_leftovers(outside)
         wait_for_resources(outside)
@@ -91,7 +91,7 @@ def probe(cluster: Cluster, plan: Plan, options: Options) -> Probe:
 
 
 def pod_facts(run: Run, nodes: Nodes) -> TrafficFacts:
-    """What can only be seen with a namespace and pods."""
+    """The facts that need a namespace and pods."""
     accepted = run.pool.submit(webhook, run) if run.options.ipu and run.options.own_namespace else None
     pods = start_pods(run, nodes)
     ask_pods(run, pods)
@@ -110,7 +110,7 @@ def pod_facts(run: Run, nodes: Nodes) -> TrafficFacts:
 
 
 def wait_for_resources(outside: Run) -> None:
-    """A device plugin is ready before the kubelet counts what it offers: right after an installation, or a reboot."""
+    """Wait until kubelets count RDMA resources: device plugins are ready earlier after an installation or a reboot."""
     end = time.monotonic() + outside.options.timeout * REGISTERING
     while pod_data.rdma_networks(outside.plan):
         nodes = {node["metadata"]["name"]: node for node in outside.cluster.items("/api/v1/nodes")}
@@ -123,7 +123,7 @@ def wait_for_resources(outside: Run) -> None:
 
 
 def remove_leftovers(run: Run) -> None:
-    """Remove what interrupted runs left behind. Those that are still at work say so."""
+    """Remove what interrupted runs left. Runs that are still active show signs of life."""
     for namespace in run.cluster.items("/api/v1/namespaces", labelSelector=f"{LABEL}={run.options.namespace}"):
         seen = query(f"metadata.annotations.{quoted(ALIVE)}", namespace) or "0"
         if "deletionTimestamp" not in namespace["metadata"] and time.time() - float(seen) > DEAD_SECONDS:
@@ -132,12 +132,12 @@ def remove_leftovers(run: Run) -> None:
 
 @contextlib.contextmanager
 def signs_of_life(run: Run) -> t.Iterator[None]:
-    """Keep other runs from taking the namespace of this one for a leftover."""
+    """Keep other runs from treating this one's namespace as a leftover."""
     ended = threading.Event()
 
     def renew() -> None:
         while not ended.wait(BEAT_SECONDS):
-            with contextlib.suppress(ApiError, TransportError, FabricError):  # the next one may come through
+            with contextlib.suppress(ApiError, TransportError, FabricError):  # the next one may get through
                 run.cluster.patch(f"/api/v1/namespaces/{run.namespace}", {"metadata": {"annotations": alive_now()}})
 
     threading.Thread(target=renew, daemon=True).start()
@@ -152,14 +152,14 @@ def alive_now() -> t.Dict[str, str]:
 
 
 def remove(run: Run) -> None:
-    """Pods first: the namespace controller waits before it empties a namespace."""
+    """Delete a namespace, but its pods first: the namespace controller waits before it empties a namespace."""
     run.cluster.delete(run.path("pods"))
     run.cluster.delete(f"/api/v1/namespaces/{run.namespace}")
 
 
 @contextlib.contextmanager
 def namespace_for(outside: Run) -> t.Iterator[Run]:
-    """A namespace with no more rights than the pods need: only those with RDMA need `privileged`."""
+    """A namespace with minimal rights: only pods with RDMA need `privileged`."""
     prefix = outside.options.namespace
     if not outside.options.own_namespace:
         with pods_only(outside._replace(namespace=prefix)) as run:
@@ -169,7 +169,7 @@ def namespace_for(outside: Run) -> t.Iterator[Run]:
     body = {"metadata": {"generateName": f"{prefix}-", "labels": labels, "annotations": alive_now()}}
     run = outside._replace(namespace=create(outside, "/api/v1/namespaces", body)["metadata"]["name"])
     try:
-        # Its own account: the default one comes a moment later, and a pod without one is refused.
+        # Its own account: the default one appears a moment later, and a pod without an account is refused.
         create(run, run.path("serviceaccounts"), {"metadata": {"name": "probe"}})
         with signs_of_life(run):
             yield run
@@ -179,8 +179,8 @@ def namespace_for(outside: Run) -> t.Iterator[Run]:
 
 @contextlib.contextmanager
 def pods_only(run: Run) -> t.Iterator[Run]:
-    """A namespace and an account that are there already, for a user who may create nothing but pods in it."""
-    remove_pods(run)  # of a run that was killed
+    """Use an existing namespace and account, for a user who may create only pods in it."""
+    remove_pods(run)  # left by a run that was killed
     try:
         yield run
     finally:
@@ -188,7 +188,7 @@ def pods_only(run: Run) -> t.Iterator[Run]:
 
 
 def remove_pods(run: Run) -> None:
-    """Only those of a probe, and until they are gone: the next run has pods of the same names."""
+    """Delete only a probe's pods, and wait until they are gone: the next run has pods of the same names."""
     end, ours = time.monotonic() + run.options.timeout, {"labelSelector": f"{LABEL}={run.options.namespace}"}
     run.cluster.request("delete", run.path("pods"), **ours)
     while run.cluster.items(run.path("pods"), **ours) and time.monotonic() < end:
@@ -203,7 +203,7 @@ def create(run: Run, path: str, body: Object) -> Object:
 
 
 def webhook(run: Run) -> Answer:
-    """Whether a dry-run IPUJob passes the operator's webhook."""
+    """Whether a dry run of an IPUJob passes the operator's webhook."""
     template = {"spec": {"containers": [{"name": "worker", "image": "none"}]}}
     job = {
         "apiVersion": IPUJOB_API,
@@ -240,7 +240,7 @@ def start_pods(run: Run, nodes: Nodes) -> Pods:
             pods[target.key]["gpus"] = objects.gpus_for(target, run.plan, nodes[target.node], run.options)
     create_pods(run, nodes, chosen, pods)
     refused = {key: target._replace(again=True) for key, target in chosen.items() if gpus_refused(pods[key])}
-    if refused:  # all else can be proved without GPUs; what was refused goes with the other pods
+    if refused:  # all else can be proved without GPUs; refused pods are removed together with the others
         for key, target in refused.items():
             pod = pods[key]
             pod["gpus_refused"], pod["gpus"] = pod["reason"], 0
@@ -266,7 +266,7 @@ def create_pods(run: Run, nodes: Nodes, chosen: t.Mapping[str, pod_data.Target],
 
 
 def create_pod(run: Run, body: Object) -> str:
-    """Why the API server refuses a pod: that fails its own node, not the run."""
+    """Create a pod; returns why the API server refuses it, which fails only its node, not the run."""
     try:
         run.cluster.request("post", run.path("pods"), body=body, fieldValidation="Strict")
     except ApiError as error:
@@ -275,12 +275,12 @@ def create_pod(run: Run, body: Object) -> str:
 
 
 def wait_for_pods(run: Run, pods: Pods) -> None:
-    """Ask until each pod runs or can't; stops early, and what is still waiting at the end has failed."""
+    """Poll until each pod runs or can't run; pods that still wait at the time-out have failed."""
     timeout = run.options.timeout
     start = asked_events = time.monotonic()
     failures: t.Dict[str, t.List[str]] = {}
     while any(pod["state"] == "waiting" for pod in pods.values()):
-        time.sleep(0.2 + len(pods) / 400)  # a list of many pods costs the API server a lot
+        time.sleep(0.2 + len(pods) / 400)  # listing many pods is expensive for the API server
         now = time.monotonic()
         if now - asked_events > EVENTS_SECONDS:
             events = run.cluster.items(run.path("events"), fieldSelector=SANDBOX_EVENTS)
@@ -299,13 +299,13 @@ def wait_for_pods(run: Run, pods: Pods) -> None:
 
 
 def run_in(run: Run, pod: str, container: str, command: t.Sequence[str], timeout: int) -> Output:
-    """Run a command of pod.sh."""
+    """Run a command of pod.sh in a pod."""
     argv = ["sh", "-c", run.options.script, "pod.sh", *command]
     return run_in_pod(run.cluster, run.path(f"pods/{pod}"), container, argv, timeout)
 
 
 def ask_pods(run: Run, pods: Pods) -> None:
-    """One exec a container, all at once; each pod's facts gain `root`, `user` and `rdma`."""
+    """One exec per container, all in parallel; adds `root`, `user` and `rdma` to each pod's facts."""
     rdma = pod_data.rdma_networks(run.plan)
     jobs: t.List[t.Tuple[PodFacts, str, t.List[str]]] = []
     for node in pod_data.running(pods):
@@ -330,7 +330,7 @@ def ask_pods(run: Run, pods: Pods) -> None:
 
 
 def ask_gateways(run: Run, pod: PodFacts) -> None:
-    """The pod's facts gain `gateways`, if one of its networks has one."""
+    """Add `gateways` to the pod's facts, if one of its networks has a gateway."""
     wanted = pod_data.gateways_of(run.plan, pod)
     if wanted:
         command = ["gateways", *(part for pair in wanted for part in pair)]
@@ -340,7 +340,7 @@ def ask_gateways(run: Run, pod: PodFacts) -> None:
 
 
 def ping_pairs(run: Run, pods: Pods) -> t.List[PingPair]:
-    """Ping across the chosen pairs of every network, all at once."""
+    """Ping between the chosen pairs on every network, all in parallel."""
     jobs = []
     for network in run.plan["networks"]:
         ends = pod_data.ends(pods, network["name"])
@@ -363,7 +363,7 @@ def ping_pairs(run: Run, pods: Pods) -> t.List[PingPair]:
 
 
 def cross_rails(run: Run, pods: Pods) -> t.List[Crossing]:
-    """Ping from network to network, all at once."""
+    """Ping from network to network, all in parallel."""
     ends = {network["name"]: pod_data.ends(pods, network["name"]) for network in run.plan["networks"]}
 
     def cross(job: t.Tuple[pairs.Pair, pairs.Pair]) -> Crossing:
@@ -381,15 +381,15 @@ def cross_rails(run: Run, pods: Pods) -> t.List[Crossing]:
 
 
 class PairTest(t.NamedTuple):
-    """The RDMA tests between two pods on one network: client asks, server answers."""
+    """The RDMA tests between two pods on one network: the client asks, the server answers."""
 
     network: str
     client: End
     server: End
     port: int
-    client_device: str  # RDMA device of the network in the pod; empty: not known
+    client_device: str  # RDMA device of the network in the pod; empty if unknown
     server_device: str
-    client_gpu: t.Sequence[str] = ()  # options for the memory of its GPU; empty: it has none
+    client_gpu: t.Sequence[str] = ()  # options for its GPU's memory; empty if it has none
     server_gpu: t.Sequence[str] = ()
 
 
@@ -402,7 +402,7 @@ def pair_tests(run: Run, pods: Pods) -> t.Iterator[t.List[PairTest]]:
         way = run.options.gpu_rdma
         gpus = {node: pod_data.gpu_options(run.plan, pods[node], network, way) for node in ends}
         networks[network] = (ends, names, gpus, pairs.by_distance(sorted(ends)))
-    # perftest listens on all addresses of the pod: tests at the same time need ports of their own.
+    # perftest listens on all addresses of the pod, so parallel tests need different ports.
     ports = itertools.cycle(range(FIRST_PORT, FIRST_PORT + PORTS))
     while True:
         step: t.List[PairTest] = []
@@ -415,9 +415,9 @@ def pair_tests(run: Run, pods: Pods) -> t.Iterator[t.List[PairTest]]:
 
 
 def measure_pairs(run: Run, pods: Pods) -> t.List[Traffic]:
-    """RDMA tests over the pairs of every RDMA network, at the same time where no NIC has two of them.
+    """Run RDMA tests on the pairs of every RDMA network, in parallel if they share no NIC.
 
-    What is needed to tell a bad node from a bad path always runs, other pairs until the time for it is over.
+    The steps that tell a bad node from a bad path always run, other pairs until the time limit.
     """
 
     def nics(test: PairTest) -> t.Iterator[t.Tuple[str, str]]:
@@ -438,14 +438,14 @@ def measure_pairs(run: Run, pods: Pods) -> t.List[Traffic]:
 
 
 def tools_of(pod: PodFacts) -> t.Set[str]:
-    """Tools in the pod's image; where the exec that lists them failed, all are worth a try."""
+    """The tools in the pod's image; if listing them failed, all are worth a try."""
     if "rdma" not in pod:
         return set()
     return set(RDMA_TOOLS if pod["rdma"]["error"] else pod["rdma"]["tools"])
 
 
 def measure_pair(run: Run, pods: Pods, job: PairTest) -> t.List[Traffic]:
-    """The tests of a pair, one after the other; where rping finds no way, the others would only wait for it."""
+    """Run the tests of a pair one by one; if rping finds no path, the others would only time out."""
     tools = [tools_of(pods[end.node]) for end in (job.client, job.server)]
     results: t.List[Traffic] = []
     blocked = False
@@ -469,10 +469,10 @@ def measure_pair(run: Run, pods: Pods, job: PairTest) -> t.List[Traffic]:
 
 
 def measure(run: Run, test: Traffic, job: PairTest) -> None:
-    """Run both ends until the client succeeds, and add its figure.
+    """Run both ends until the client succeeds, and add the figure.
 
-    perftest's client connects twice. One that fails in between, or crashes as those of some releases do, leaves a
-    server that waits for nobody else: so both start again, until the time of one test is over.
+    perftest's client connects twice. If it fails in between, or crashes as in some releases, its server keeps waiting
+    for that client: so both are restarted, within the time limit of one test.
     """
     seconds = run.options.command_timeout
     deadline = time.monotonic() + seconds
@@ -497,7 +497,7 @@ Answers = t.Dict[str, parsers.Answer]
 
 
 def run_both(run: Run, check: str, job: PairTest) -> t.Tuple[Answers, Answers]:
-    """What the client and the server say. The server starts first, and ends with a client that failed."""
+    """Run both ends and return their output. The server starts first, and is stopped if the client fails."""
     seconds = run.options.command_timeout
     limit = seconds + 10
     port, pod = str(job.port), job.server.pod
@@ -525,7 +525,7 @@ def _last_words(end: parsers.Answer, seconds: int) -> str:
 
 
 def measure_hosts(run: Run, pods: Pods) -> t.List[HostTraffic]:
-    """gc-hosttraffictest on each IPU node, one after the other: a partition serves one user at a time."""
+    """Run gc-hosttraffictest on the IPU nodes one by one: a partition serves one user at a time."""
     results: t.List[HostTraffic] = []
     if not (run.options.ipu and run.options.ipu_partition):
         return results

@@ -1,10 +1,10 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Whether rails are apart, or reach each other, as the site says. Pure.
+"""Whether rails are isolated, or reach each other, as the site expects. Pure functions.
 
-An answer to a ping from one rail to an address of another says nothing by itself: Linux answers for all of its
-addresses on each interface, so that it may have come on the rail that was asked on. A link-local address is answered
-for on its own interface only, and a router answers without being a neighbour that has the address.
+An answer from an address on another rail proves nothing by itself: Linux answers for all of its addresses on every
+interface, so the ping may have arrived on its own rail. But a link-local address is only answered on its own
+interface, and a router answers without being a neighbour that has the address.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from .._model.plan import Plan
 from .._model.probe import Crossing, Probe
 from .catalog import NO_NETWORK, need_image, result, skip, unproven
 
-APART = "expect"  # of fabric_rail_isolation; with `forbid` rails reach each other
+APART = "expect"  # value of fabric_rail_isolation; with `forbid`, rails must reach each other
 NOT_ASKED = "fabric_rail_isolation does not say whether rails must be isolated"
 ONE_RAIL = "there is one network"
 TWO_RAILS = (
@@ -32,14 +32,14 @@ FEW = 4
 
 
 def way(crossing: Crossing) -> str:
-    """How one rail reached the other; empty: it did not."""
+    """How one rail reached the other; empty if it did not."""
     if crossing["near"]["received"]:
         return "on layer 2"
     return "by a router" if crossing["far"]["received"] and not crossing["mac"] else ""
 
 
 def check_rails(plan: Plan, probe: Probe, expect: Expect) -> t.Iterator[Check]:
-    """One of each pair of rails."""
+    """One check for each pair of rails."""
     if len(plan["networks"]) < 2 and not probe.get("crossings"):
         yield skip("rail_isolation", ONE_RAIL if plan["networks"] else NO_NETWORK)
         return

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Checks of RDMA on a node and in its pod: resource, link, device files, GID; skipped without RDMA. Pure."""
+"""Checks of RDMA on a node and in its pod: resource, link, device files, GID; skipped without RDMA. Pure functions."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def check_rdma(plan: Plan, probe: Probe) -> t.Iterator[Check]:
                 demanded = bool(kernel_before(plan["releases"]["network_operator"]))
                 seen += f"; {missing_part(link, rdma['classes'] if rdma else [], demanded)}"
             yield result("rdma_resource", held["count"] > 0, f"{held['resource']} > 0", seen, **where)
-            if not link["device"] or network.get("vfs"):  # no host was asked, or it is a VF: the GID tells
+            if not link["device"] or network.get("vfs"):  # no host was observed, or it is a VF: the GID shows it
                 link = t.cast(PlannedLink, {**link, "device": found[key].name if key in found else ""})
             yield from pod_checks(pod, link, addresses_of(pod, name), where, network)
 
@@ -81,9 +81,9 @@ def pod_checks(
 
 
 def missing_part(link: PlannedLink, classes: t.Sequence[str], issm: bool = True) -> str:
-    """What a resource lacks first: NIC, RDMA device, its device files, or the plugin's selection.
+    """The first thing that a resource lacks: NIC, RDMA device, its device files, or the plugin's selection.
 
-    issm: whether this release of the device plugin may demand a device file issm*.
+    issm: whether this release of the device plugin may require a device file issm*.
     """
     nic, device = link["netdev"], link["device"]
     if not device:
@@ -122,7 +122,7 @@ def device_checks(rdma: RdmaFacts, device: str, layer: str, where: Place) -> t.I
 
 
 def port_gid_check(gids: t.Sequence[Gid], wanted: str, where: Place) -> Check:
-    """On InfiniBand the interface has the GID of its port in its hardware address."""
+    """Check that, on InfiniBand, the interface's hardware address contains the GID of its port."""
     found = next((gid for gid in gids if gid["gid"] == wanted), None)
     seen = "{device} port {port} index {index}".format(**found) if found else "no such GID"
     expected = f"GID {wanted} of the interface" if wanted else "an interface on InfiniBand"
@@ -130,7 +130,7 @@ def port_gid_check(gids: t.Sequence[Gid], wanted: str, where: Place) -> Check:
 
 
 def gid_check(gids: t.Sequence[Gid], addresses: t.Sequence[str], where: Place) -> Check:
-    """The GID is found by the address and its type: its index differs from pod to pod."""
+    """Check the GID by address and type, since its index differs from pod to pod."""
     if not addresses:
         return unproven("gid", *NO_ADDRESS, **where)
     wanted = {gid_of(address) for address in addresses}

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""By which way a job moved its data, from what its pods showed at their first and at their last look. Pure."""
+"""Which path a job's data took, from what its pods showed at the first and the last look. Pure functions."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from .look import Inside
 from .parsers import RDMA_COUNTERS, amount_text
 
 SENT = ("port_xmit_data", "tx_bytes", "hw_tx_bytes_cnt", "sent_pkts", "rx_write_requests", "rx_read_requests")
-WRAPS = 2**32  # where requests of mlx5 begin again
-LARGEST_PACKET = LARGEST_MTU + 100  # bytes of a packet of software RoCE on its interface
-LARGEST_REQUEST = 1 << 20  # bytes that a request carries, as NCCL and UCX cut their messages, or less
-LITTLE = 1_000_000  # bytes of all ranks together that are no more than what starts a job
-SIDE = 0.1  # of all: less than this is said to be beside the point
+WRAPS = 2**32  # where mlx5's counters of requests wrap around
+LARGEST_PACKET = LARGEST_MTU + 100  # bytes of a software RoCE packet on its interface
+LARGEST_REQUEST = 1 << 20  # maximum number of bytes per request, since NCCL and UCX split their messages
+LITTLE = 1_000_000  # bytes of all ranks together that only starting a job may take
+SIDE = 0.1  # share of all bytes below which a path is negligible
 RDMA_TRANSPORTS = re.compile(r"\b(rc|ud|dc|ib|all)(_\w+)?\b")
 
 
 @dataclass(frozen=True)
 class Rank:
-    """A pod of a job, as it was seen first and last. Of one that was seen once both are the same."""
+    """A pod of a job, at its first and last look. After a single look, both are the same."""
 
     pod: str
     node: str
@@ -36,7 +36,7 @@ class Rank:
 
 
 class Way(t.NamedTuple):
-    """What went by one RDMA device or interface, in the direction out."""
+    """What went out over one RDMA device or interface."""
 
     node: str
     name: str
@@ -45,24 +45,24 @@ class Way(t.NamedTuple):
 
     @property
     def largest(self) -> int:
-        """Bytes at most."""
+        """The maximum in bytes."""
         return self.amount * {"bytes": 1, "packets": LARGEST_MTU, "requests": LARGEST_REQUEST}[self.kind]
 
 
 @dataclass(frozen=True)
 class JobRecord:
-    """The verdict, and what it was made from."""
+    """The verdict, and what it is based on."""
 
     verdict: str  # rdma, tcp, both, nothing or unseen
-    text: str  # as the job's annotation has it
-    why: str = ""  # it was not RDMA
+    text: str  # as in the job's annotation
+    why: str = ""  # why it was not RDMA
     next: str = ""
-    note: str = ""  # what the counters do not tell
-    ranks: t.Sequence[t.Mapping[str, t.Any]] = field(default_factory=list)  # each pod with its ways
+    note: str = ""  # what the counters do not show
+    ranks: t.Sequence[t.Mapping[str, t.Any]] = field(default_factory=list)  # each pod with its paths
 
 
 def grown(rank: Rank, rdma: bool) -> t.Dict[str, t.Dict[str, int]]:
-    """By device or interface and kind, how much went out. Other devices of the node are not the pod's."""
+    """What went out, by device or interface and by kind. Other RDMA devices of the node do not belong to the pod."""
     found: t.Dict[str, t.Dict[str, int]] = {}
     for (device, port, name), value in rank.last.counters.items():
         before = rank.first.counters.get((device, port, name))
@@ -78,7 +78,7 @@ def grown(rank: Rank, rdma: bool) -> t.Dict[str, t.Dict[str, int]]:
 
 
 def rdma_ways(ranks: t.Sequence[Rank]) -> t.List[Way]:
-    """A device that pods of one node share is one way: each of them sees all that went by it."""
+    """A device shared by pods of one node counts once: each of them sees all of its traffic."""
     found: t.Dict[t.Tuple[str, str], Way] = {}
     for rank in ranks:
         for device, kinds in grown(rank, rdma=True).items():
@@ -90,7 +90,7 @@ def rdma_ways(ranks: t.Sequence[Rank]) -> t.List[Way]:
 
 
 def socket_ways(ranks: t.Sequence[Rank]) -> t.List[Way]:
-    """What went by interfaces, less what software RDMA sent through them."""
+    """What went over interfaces, without what software RDMA sent through them."""
     found: t.Dict[t.Tuple[str, str], Way] = {}
     for rank in ranks:
         packets = {device: kinds.get("packets", 0) for device, kinds in grown(rank, rdma=True).items()}
@@ -98,13 +98,13 @@ def socket_ways(ranks: t.Sequence[Rank]) -> t.List[Way]:
         for name, kinds in grown(rank, rdma=False).items():
             carried = sum(count for device, count in packets.items() if owners.get(device, name) == name)
             sent = max(0, kinds["bytes"] - carried * LARGEST_PACKET)
-            # Pods on their host's network all see the same interfaces.
+            # All pods on a host's network see the same interfaces.
             found[rank.node if rank.host_network else rank.pod, name] = Way(rank.node, name, "bytes", sent)
     return list(found.values())
 
 
 def way_text(ways: t.Sequence[Way], what: str) -> str:
-    """`41 GB over RDMA on mlx5_0, mlx5_1`: amounts of one kind, and the names that carried more than a little of it."""
+    """`41 GB over RDMA on mlx5_0, mlx5_1`: the amount of one kind, and the names that carried a relevant part."""
     kind = max(ways, key=lambda way: way.largest).kind
     total = sum(way.amount for way in ways if way.kind == kind)
     names = sorted({way.name for way in ways if way.largest >= SIDE * max(each.largest for each in ways)})
@@ -112,7 +112,7 @@ def way_text(ways: t.Sequence[Way], what: str) -> str:
 
 
 def verdict(ranks: t.Sequence[Rank]) -> JobRecord:
-    """What the pods of a job say together. Amounts are what was sent, so that nothing counts twice."""
+    """The joint result of a job's pods. Amounts are of sent data only, so nothing counts twice."""
     seen = [rank for rank in ranks if rank.looks > 1 and rank.last.counters]
     details = [details_of(rank) for rank in ranks]
     if not seen:
@@ -152,7 +152,7 @@ def unseen(ranks: t.Sequence[Rank]) -> str:
 
 
 def notes(ranks: t.Sequence[Rank], seen: t.Sequence[Rank]) -> str:
-    """What to know of the amounts."""
+    """What to know about the amounts."""
     found = []
     if len(seen) < len(ranks):
         found.append(f"{len(ranks) - len(seen)} of {len(ranks)} pods were not seen twice")
@@ -172,7 +172,7 @@ class Cause(t.NamedTuple):
 
 
 def causes(ranks: t.Sequence[Rank]) -> t.Tuple[str, str]:
-    """Why data did not go over RDMA, and what to do: of the pod that shows most. Of a busy one little may be seen."""
+    """Why data did not go over RDMA, and what to do, from the pod that shows most: busy pods may show little."""
     found = max((list(causes_of(rank.last)) for rank in ranks), key=len, default=[])
     if found:
         return "; ".join(cause.why for cause in found[:2]), found[0].step
@@ -215,7 +215,7 @@ def causes_of(inside: Inside) -> t.Iterator[Cause]:
 
 
 def names_a_device(value: str, held: t.Iterable[str]) -> bool:
-    """As NCCL_IB_HCA and UCX_NET_DEVICES are read: `=` exactly, `^` all but these, else by the beginning of a name."""
+    """As NCCL_IB_HCA and UCX_NET_DEVICES work: `=` exact names, `^` all but these, otherwise prefixes."""
     mark, names = (value[0], value[1:]) if value[0] in "=^" else ("", value)
     listed = [name.partition(":")[0] for name in names.lstrip("=").split(",")]
 

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Looks into the pods of a job from when they run until they end, and leaves the verdict on the job."""
+"""Examines the pods of a job while they run, and writes the verdict to the job."""
 
 from __future__ import annotations
 
@@ -24,38 +24,38 @@ from .record import JobRecord, Rank, verdict
 EXEC_SECONDS = 30
 PLACES_SECONDS = 60
 INTERVAL = 2.0  # seconds between two looks into a pod
-FOR_EACH = 0.1  # and more, of a job with many pods
-REST = 3  # times as long as a look took: the job needs its processors, and a look goes on when nobody waits for it
+FOR_EACH = 0.1  # additional seconds per pod of a large job
+REST = 3  # pause, in durations of a look: the job needs its processors, and a look goes on when nobody waits for it
 AT_ONCE = 8
 COUNTERS = ("counters",)
-Place = t.Tuple[str, str]  # path of a pod, and a container of it
+Place = t.Tuple[str, str]  # path of a pod, and one of its containers
 
 
 def container_of(pod: Object) -> str:
-    """The container of the rank: the first that asks for an RDMA resource, or the first."""
+    """The rank's container: the first that requests an RDMA resource, or else the first."""
     containers = pod["spec"]["containers"]
     with_rdma = [each["name"] for each in containers if any(map(is_rdma, device_amounts(each)))]
     return str((with_rdma or [each["name"] for each in containers])[0])
 
 
 class Recorder:
-    """The looks into the pods of one job. They run beside the wait for the job, and never make it fail."""
+    """The looks into the pods of one job. They run in parallel with the wait for the job, and never make it fail."""
 
     def __init__(self, cluster: Cluster, namespace: str, clock: t.Callable[[], float] = time.monotonic) -> None:
         self.cluster, self.namespace, self.clock = cluster, namespace, clock
         self.pool = ThreadPoolExecutor(AT_ONCE)
         self.ranks: t.Dict[str, Rank] = {}  # by uid
-        self.begun: t.Dict[str, float] = {}  # when a pod was looked at first
+        self.begun: t.Dict[str, float] = {}  # time of the first look at a pod
         self.asked: t.Dict[str, float] = {}
-        self.took: t.Dict[str, float] = {}  # seconds of the last look
-        self.places: t.Dict[str, Inside] = {}  # GIDs, addresses and routes, which stay
+        self.took: t.Dict[str, float] = {}  # duration of the last look in seconds
+        self.places: t.Dict[str, Inside] = {}  # GIDs, addresses and routes, which do not change
         self.busy: t.Dict[str, Future[None]] = {}
         self.running: t.List[Object] = []
-        self.tellers: t.Dict[str, t.Optional[Place]] = {}  # by node: a pod that shows the counters of its devices
+        self.tellers: t.Dict[str, t.Optional[Place]] = {}  # by node: a pod that shows the node's RDMA counters
         self.record: t.Optional[t.Dict[str, t.Any]] = None
 
     def look(self, pods: t.Sequence[Object], now: bool = False) -> None:
-        """Look into those that run and are due; `now`: whether they are due or not."""
+        """Look into running pods that are due; `now`: into all of them."""
         self.running = [pod for pod in pods if self.runs(pod)]
         for pod in self.running:
             uid = pod["metadata"]["uid"]
@@ -70,7 +70,7 @@ class Recorder:
         return container_of(pod) in running_containers(pod)
 
     def look_into(self, pod: Object) -> None:
-        """One look. A pod that ends meanwhile keeps what was seen before."""
+        """One look. If a pod ends meanwhile, the earlier result is kept."""
         uid = pod["metadata"]["uid"]
         place = (f"/api/v1/namespaces/{self.namespace}/pods/{pod['metadata']['name']}", container_of(pod))
         inside = self.inside(place, look.SAMPLE, EXEC_SECONDS)
@@ -95,7 +95,7 @@ class Recorder:
             host = bool(query("spec.hostNetwork", pod))
             self.ranks[uid] = Rank(pod["metadata"]["name"], node, inside, inside, host_network=host)
             return
-        # Variables of a program are gone when it has ended before its pod.
+        # A program's variables disappear if it ends before its pod.
         variables = {**before.last.environment, **inside.environment}
         last = dataclasses.replace(inside, environment=variables)
         self.ranks[uid] = dataclasses.replace(before, last=last, looks=before.looks + 1, seconds=seen - self.begun[uid])
@@ -107,7 +107,7 @@ class Recorder:
         return dataclasses.replace(inside, gids=places.gids, addresses=places.addresses, routes=places.routes)
 
     def node_counters(self, node: str) -> t.Dict[t.Any, int]:
-        """Those of RDMA devices that pods share: only the host's own network namespace shows them."""
+        """Counters of RDMA devices that pods share: only the host's network namespace shows them."""
         if node not in self.tellers:
             self.tellers[node] = None
             try:
@@ -127,7 +127,7 @@ class Recorder:
         return {counter: value for counter, value in seen.counters.items() if counter[1]}
 
     def finish(self, job: Object, path: str) -> t.Dict[str, t.Any]:
-        """The record, after a last look; the job gets the verdict as an annotation. A second call gives the same."""
+        """The record, after a last look; annotates the job with the verdict. A second call returns the same."""
         if self.record is None:
             wait(self.busy.values(), EXEC_SECONDS)
             self.look(self.running, now=True)

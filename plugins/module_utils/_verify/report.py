@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Checks as text for a terminal, as JSON and as JUnit; pages.py has the HTML. Pure."""
+"""Checks as text for a terminal, as JSON and as JUnit; pages.py creates the HTML. Pure functions."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from .catalog import ACCEPTED, AREAS, CHECK_TYPES, FAILED, LATER, NOT_RUN, PASSE
 from .checks import counts, outcome, summary
 from .pods import SECOND, node_of
 
-WIDTH = 69  # columns: ansible.builtin.debug puts 11 around each line, and a terminal has 80
+WIDTH = 69  # columns: ansible.builtin.debug adds 11 to each line, and a terminal has 80
 NO_PROOF = "Only some checks were made: the reports stay those of the last proof."
-FEW = 10  # failures of one check that the terminal tells, and names in one of them
+FEW = 10  # failures of one check that the terminal shows, and names in one of them
 
 
 def subject(check: Check) -> str:
-    """What a check was about, apart from its network."""
+    """The subject of a check, without its network."""
     return " - ".join(check.pair) if check.pair else " ".join(filter(None, [check.node, check.subject]))
 
 
 def missing(checks: t.Sequence[Check]) -> t.List[Missing]:
-    """What it takes to prove the rest, each with the checks that wait for it."""
+    """What would prove the rest, each entry with the checks that need it."""
     found: t.Dict[str, Missing] = {}
     for check in checks:
         if check.status == UNPROVEN:
@@ -64,7 +64,7 @@ def notes(checks: t.Sequence[Check]) -> t.List[str]:
 
 
 def refusal(checks: t.Sequence[Check], reports: t.Sequence[str], only: t.Sequence[str] = ()) -> str:
-    """Why a playbook fails that is to prove the fabric, or to make only some checks. Empty: it does not."""
+    """Why a playbook that proves the fabric, or makes some checks, fails; empty if it does not."""
     said, where = f"{summary(checks)}. ", f"Reports: {', '.join(reports)}" if reports else ""
     if only and outcome(checks) == NOT_RUN:
         why = "; ".join(sorted({check.seen for check in checks})) or "the plan has none of them for these nodes"
@@ -81,7 +81,7 @@ def refusal(checks: t.Sequence[Check], reports: t.Sequence[str], only: t.Sequenc
 
 
 def refusal_worse(worse: t.Sequence[Check], nodes: t.Sequence[str]) -> str:
-    """Why a playbook fails that is to leave the fabric no worse than before. Empty: it does not."""
+    """Why a playbook that must not make the fabric worse fails; empty if it does not."""
     if not worse:
         return ""
     told = []
@@ -93,7 +93,7 @@ def refusal_worse(worse: t.Sequence[Check], nodes: t.Sequence[str]) -> str:
 
 
 def table(checks: t.Sequence[Check], partial: bool = False) -> str:
-    """At most WIDTH columns: like results in one row, each failure with what to do; the counts in the last line."""
+    """At most WIDTH columns: similar results in one row, each failure with its next step; counts in the last line."""
     lines: t.List[str] = []
     reasons = {check.seen for check in checks}
     if len(reasons) == 1 and all(check.status == SKIPPED for check in checks):
@@ -116,9 +116,9 @@ def table(checks: t.Sequence[Check], partial: bool = False) -> str:
 
 
 def rows(checks: t.Sequence[Check]) -> t.Iterator[t.List[str]]:
-    """One group of lines for all checks of a type, network and status; one for all that are skipped for one reason."""
+    """One group of lines per type, network and status; one group for all that are skipped for the same reason."""
     groups: t.Dict[t.Tuple[str, str, str, str], t.List[Check]] = {}
-    advised: t.Dict[str, str] = {}  # the check that a next step was first told for
+    advised: t.Dict[str, str] = {}  # the check for which a next step was first shown
     for check in checks:
         made = check.status in (PASSED, FAILED) or check.value is not None
         reason = "" if made else check.seen
@@ -138,7 +138,7 @@ def rows(checks: t.Sequence[Check]) -> t.Iterator[t.List[str]]:
 
 
 def alike(checks: t.Sequence[Check]) -> t.List[t.List[Check]]:
-    """Failures of one check that differ in their subject only, together."""
+    """Failures of one check, grouped if they differ only in their subject."""
     found: t.Dict[t.Tuple[str, str, str], t.List[Check]] = {}
     for check in checks:
         found.setdefault((check.seen, check.expected, check.next), []).append(check)
@@ -146,12 +146,12 @@ def alike(checks: t.Sequence[Check]) -> t.List[t.List[Check]]:
 
 
 def join_place(network: str, what: str) -> str:
-    """A pool has the name of its network, which is said once."""
+    """Network and subject; a pool with the name of its network is named once."""
     return ", ".join(filter(None, dict.fromkeys([network, what])))
 
 
 def place_text(group: t.Sequence[Check], network: str) -> str:
-    """The one subject, or how many there are."""
+    """The subject, or the number of subjects."""
     first = subject(group[0])
     nodes = list(dict.fromkeys(check.node for check in group if check.node))
     if len(group) > 1 and nodes:
@@ -163,7 +163,7 @@ def place_text(group: t.Sequence[Check], network: str) -> str:
 
 
 def seen_text(group: t.Sequence[Check]) -> str:
-    """What was seen: once when it is the same, from least to most for figures, else the first few."""
+    """What was seen: once if equal, as a range for figures, else the first few."""
     texts = list(dict.fromkeys(check.seen for check in group))
     values = [check.value for check in group if check.value is not None]
     if len(texts) > 1 and len(values) == len(group):
@@ -177,7 +177,7 @@ def to_prove(entry: Missing) -> t.List[str]:
 
 
 def failure(same: t.Sequence[Check], advised: t.Dict[str, str]) -> t.List[str]:
-    """Checks that failed alike. A next step that was told before is not told again."""
+    """Checks that failed alike. A next step that was shown before is not repeated."""
     check = same[0]
     title = CHECK_TYPES[check.check].title
     where = join_place(check.network, shorten_list(filter(None, map(subject, same)), FEW))
@@ -229,7 +229,7 @@ def to_json(checks: t.Sequence[Check], head: Head) -> str:
 
 
 def to_junit(checks: t.Sequence[Check], head: Head) -> str:
-    """One suite an area, one case a check."""
+    """One suite per area, one case per check."""
     root = ET.Element("testsuites", {"name": "ipu.fabric.verify", "time": f"{head.seconds:.1f}", **tally(checks)})
     for area in AREAS:
         mine = [check for check in checks if CHECK_TYPES[check.check].area == area]
@@ -262,7 +262,7 @@ def junit_case(check: Check) -> ET.Element:
         text = f"expected: {check.expected}\nseen: {check.seen}\nnext: {check.next}"
         failed = ET.SubElement(case, "failure", {"type": check.check, "message": printable(check.seen)})
         failed.text = printable(text)
-    elif check.status == UNPROVEN:  # neither passed nor failed: JUnit's word is error
+    elif check.status == UNPROVEN:  # neither passed nor failed: JUnit calls that an error
         error = ET.SubElement(case, "error", {"type": check.check, "message": printable(check.seen)})
         error.text = printable(f"unproven: {check.seen}\nmissing: {check.next}")
     elif check.status in (SKIPPED, ACCEPTED):

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Checks of where a pod's packets go: routes of its main table, and the gateway of each network. Pure."""
+"""Checks of where a pod's packets go: the routes of its main table, and each network's gateway. Pure functions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .pods import interface_of
 
 
 def read_network(text: str) -> t.Optional[Network]:
-    """The network that a route is for; None for the default route and what is no network."""
+    """The network of a route; None for the default route and anything that is not a network."""
     try:
         return ipaddress.ip_network(text)
     except ValueError:
@@ -25,7 +25,7 @@ def read_network(text: str) -> t.Optional[Network]:
 
 
 def overlap(one: Network, other: Network) -> bool:
-    # The standard library refuses to compare two families.
+    # The standard library refuses to compare different families.
     return one.version == other.version and one.overlaps(other)
 
 
@@ -33,7 +33,7 @@ def overlap(one: Network, other: Network) -> bool:
 
 
 def cluster_networks(plan: Plan) -> t.List[Network]:
-    """Addresses of pods and services; none where the plan does not know them."""
+    """Networks of pods and services; none if the plan does not know them."""
     cluster = plan.get("cluster") or {}
     texts = f"{cluster.get('pod_cidr', '')},{cluster.get('service_cidr', '')}".split(",")
     return [found for found in map(read_network, texts) if found]
@@ -44,13 +44,13 @@ def shown(route: Route) -> str:
 
 
 def route_faults(plan: Plan, network: PlannedNetwork, pod: PodFacts, routes: t.Sequence[Route]) -> t.List[str]:
-    """What is wrong with the routes of one interface."""
+    """The faults in the routes of one interface."""
     interface = interface_of(pod, network["name"])
     planned = {other["name"]: {subnet["cidr"] for subnet in other["subnets"]} for other in plan["networks"]}
     faults = []
     for cidr in [subnet["cidr"] for subnet in network["subnets"]]:
         wanted = read_network(cidr)
-        # Two networks may share a subnet, each with addresses of its own.
+        # Two networks may share a subnet, each with its own addresses.
         fellows = {interface_of(pod, name) for name in pod["networks"] if cidr in planned[name]}
         same = [route for route in routes if read_network(route["dst"]) == wanted]
         if not has_sbr(network) and not any(route["dev"] == interface for route in same):
@@ -65,7 +65,7 @@ def route_faults(plan: Plan, network: PlannedNetwork, pod: PodFacts, routes: t.S
 
 
 def main_routes_check(plan: Plan, network: PlannedNetwork, pod: PodFacts, where: Place) -> Check:
-    """The subnet of a network is on its interface, and what is of the cluster is not."""
+    """Check that a network's subnet is routed to its interface, and the cluster's networks are not."""
     routes, interface = pod["root"]["main_routes"], interface_of(pod, network["name"])
     if not network["subnets"]:
         return skip("main_routes", "the plan has no subnet for this network", **where)
@@ -82,12 +82,12 @@ def main_routes_check(plan: Plan, network: PlannedNetwork, pod: PodFacts, where:
 
 
 def gateways_of(network: PlannedNetwork) -> t.List[str]:
-    """The planned gateways of a network, one of each family at most."""
+    """The planned gateways of a network, at most one per family."""
     return [subnet["gateway"] for subnet in network["subnets"] if subnet["gateway"]]
 
 
 def gateway_seen(address: str, answer: t.Optional[GatewayAnswer]) -> t.Tuple[bool, str]:
-    """Whether a gateway is there, and how that shows. A switch may drop pings that are for itself."""
+    """Whether a gateway exists, and how that shows. A switch may drop pings to itself."""
     if answer is None:
         return False, f"{address}: no output"
     ping = answer["ping"]
@@ -100,7 +100,7 @@ def gateway_seen(address: str, answer: t.Optional[GatewayAnswer]) -> t.Tuple[boo
 
 
 def gateway_check(network: PlannedNetwork, pod: PodFacts, where: Place) -> Check:
-    """Each gateway of a network answers on the pod's interface there."""
+    """Check that each gateway of a network answers on the pod's interface."""
     wanted = gateways_of(network)
     if not wanted:
         return skip("gateway", "the network has no gateway", **where)

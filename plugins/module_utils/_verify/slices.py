@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which nodes a scheduled proof takes next: those proved longest ago that no pod needs right now. Pure."""
+"""Which nodes a scheduled proof takes next: those proved longest ago whose NICs no pod holds now. Pure functions."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ class Slice(t.NamedTuple):
     """The nodes of one scheduled proof."""
 
     nodes: t.List[str]
-    busy: t.Dict[str, str]  # node to the pod that holds its NICs, as NAMESPACE/NAME
+    busy: t.Dict[str, str]  # node to the pod that holds its NICs, NAMESPACE/NAME
 
 
 def slice_size(wanted: str, nodes: int) -> int:
-    """How many nodes `8` or `10%` are; at least one."""
+    """The number of nodes that `8` or `10%` means; at least one."""
     return max(1, min(nodes, count_of(wanted, nodes, "A slice of the nodes is", "verify_slice, verify_schedule_slice")))
 
 
 def last_proofs(nodes: t.Iterable[Object]) -> t.Dict[str, str]:
-    """When each node was last judged by a proof, ISO 8601 in UTC. One that has changed since is not among them."""
+    """When a proof last judged each node, ISO 8601 in UTC. Nodes that have changed since are omitted."""
     found = {}
     for node in nodes:
         condition = query(f"status.conditions[?type=='{CONDITION}'] | [0]", node) or {}
@@ -40,9 +40,9 @@ def last_proofs(nodes: t.Iterable[Object]) -> t.Dict[str, str]:
 
 
 def holders(plan: Plan, pods: t.Iterable[Object], gpu: bool = False) -> t.Dict[str, str]:
-    """Nodes whose NICs one of these pods, which have not ended, holds: by a planned network, or by an RDMA resource.
+    """Nodes whose NICs are held by one of these pods (not ended ones), by a planned network or an RDMA resource.
 
-    gpu: a GPU counts too, since a proof between GPUs takes all of a node.
+    gpu: a GPU counts too, since a proof between GPUs takes all GPUs of a node.
     """
     networks = {(network["namespace"], network["name"]) for network in plan["networks"]}
     resources = {resource_name(plan, network) for network in plan["networks"]} - {""} | ({GPUS} if gpu else set())
@@ -60,7 +60,7 @@ def holders(plan: Plan, pods: t.Iterable[Object], gpu: bool = False) -> t.Dict[s
 def next_slice(
     plan: Plan, pods: t.Iterable[Object], proved: t.Mapping[str, str], size: str, gpu: bool = False
 ) -> Slice:
-    """`proved` has the time of each node's last proof, ISO 8601 in UTC; a node without one comes first."""
+    """The next slice. `proved` has the time of each node's last proof (ISO 8601, UTC); nodes without one come first."""
     nodes = [target.node for target in targets(plan)]
     busy = {node: pod for node, pod in holders(plan, pods, gpu).items() if node in nodes}
     idle = sorted((proved.get(node, ""), node) for node in nodes if node not in busy)
@@ -68,5 +68,5 @@ def next_slice(
 
 
 def without_nodes(plan: Plan, nodes: t.Collection[str]) -> Plan:
-    """The plan of the other nodes: a pod at work there would be slowed down, and slow down the test."""
+    """The plan of the other nodes: a test and a pod at work would slow each other down."""
     return plan_of_hosts(plan, {host for host, facts in plan["hosts"].items() if facts["node"] not in nodes})

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Bandwidth and latency of RDMA: against what ports and PCIe carry, and against other pairs. Pure."""
+"""Bandwidth and latency of RDMA: compared with what ports and PCIe carry, and with other pairs. Pure functions."""
 
 from __future__ import annotations
 
@@ -14,32 +14,32 @@ from .._model.probe import Traffic
 from .catalog import result, unproven
 from .pods import Device, Pods
 
-# ib_write_bw reaches 97% of a port's rate with RoCE's MTU of 4096 and 92% with 1024, which is what headers leave;
-# PCIe loses some 10 to 15% to its own. Below 80% it is neither.
+# ib_write_bw reaches 97% of a port's rate with RoCE's MTU of 4096 and 92% with 1024: headers take the rest; PCIe
+# overhead takes 10 to 15%. Neither explains less than 80%.
 LEAST_SHARE = 0.8
-# A read through one or two switches takes 2 to 6 us, and some 10 more where a processor wakes up for it.
+# A read through one or two switches takes 2 to 6 us, plus about 10 us if a processor must wake up for it.
 CEILING_US = 20.0
-OTHERS = 3  # pairs that make a median
+OTHERS = 3  # pairs needed for a median
 
-# What the site expects, by check: a field of Expect, and with verify_ before it a variable.
+# The site's expectation by check: a field of Expect, and with the prefix verify_ a variable.
 LIMITS = {"write_bandwidth": "rdma_bandwidth", "read_latency": "rdma_latency", "gpu_bandwidth": "gpu_bandwidth"}
 
 
 class Tolerance(t.NamedTuple):
-    """How far from the median of the others a figure may be."""
+    """How far a figure may be from the median of the others."""
 
-    bandwidth: float  # of the median, at least
-    latency: float  # times the median, at most
-    latency_us: float  # and no less than so many above it
+    bandwidth: float  # minimum, as a share of the median
+    latency: float  # maximum, as a multiple of the median
+    latency_us: float  # and at least this much above it
 
 
 HARDWARE = Tolerance(0.9, 2, 5)
-SOFTWARE = Tolerance(0.25, 4, 1000)  # a busy processor slows it at any time
+SOFTWARE = Tolerance(0.25, 4, 1000)  # a busy processor may slow it down at any time
 SAYS_NOTHING = "figures of software RDMA say nothing about speed"
 
 
 def read_limit(option: str, text: str) -> t.Optional[float]:
-    """A figure of the site, 0 to only measure; None for `auto`."""
+    """The site's figure, where 0 means only measuring; None for `auto`."""
     try:
         limit = None if text.strip() == "auto" else float(text)
     except ValueError:
@@ -56,14 +56,14 @@ def read_limit(option: str, text: str) -> t.Optional[float]:
 
 
 class Line(t.NamedTuple):
-    """What a pair can carry at most, and which part of which node sets that."""
+    """The most that a pair can carry, and the part of a node that limits it."""
 
     gbps: float
     part: str
 
 
 def line_of(plan: Plan, pods: Pods, test: Traffic) -> t.Optional[Line]:
-    """The narrowest of ports and PCIe links of both nodes; None where a port's rate is not known."""
+    """The narrowest of the ports and PCIe links of both nodes; None if a port's rate is unknown."""
     parts = []
     for node in (test["from"], test["to"]):
         link = plan["hosts"][pods[node]["host"]]["links"][test["network"]]
@@ -77,13 +77,13 @@ def line_of(plan: Plan, pods: Pods, test: Traffic) -> t.Optional[Line]:
 
 
 class Others:
-    """Figures of the same test of a network, in order."""
+    """Sorted figures of the same test on a network."""
 
     def __init__(self, figures: t.Iterable[float]) -> None:
         self._figures = sorted(figures)
 
     def median(self, figure: float) -> t.Optional[float]:
-        """Of all but this one; None where these are too few."""
+        """The median of all but this one; None if these are too few."""
         rest = len(self._figures) - 1
         if rest < OTHERS:
             return None
@@ -100,7 +100,7 @@ class Condition(t.NamedTuple):
 def check_speeds(
     plan: Plan, pods: Pods, devices: t.Mapping[str, Device], tests: t.Sequence[Traffic], expect: Expect
 ) -> t.Iterator[Check]:
-    """All tests of one kind on one network that gave a figure; with the RDMA device of each node there."""
+    """The checks of all tests of one kind on one network that have a figure; `devices` has each node's RDMA device."""
     software = {node for node, device in devices.items() if device.software}
     lines: t.List[t.Optional[Line]] = []
     soft = [test["from"] in software or test["to"] in software for test in tests]
@@ -108,7 +108,7 @@ def check_speeds(
         lines.append(None if is_soft else line_of(plan, pods, test))
     kind = tests[0]["check"] if tests else "read_latency"
     bandwidth = kind != "read_latency"
-    # Bandwidth is compared among pairs of one line: that of a narrow PCIe loses another share than that of a port.
+    # Bandwidth is compared among pairs with the same limit: a narrow PCIe link loses another share than a port.
     keys = [line.gbps if bandwidth and line else 0.0 for line in lines]
     figures: t.Dict[float, t.List[float]] = {}
     for test, key in zip(tests, keys):
@@ -156,7 +156,7 @@ def _latency(
 
 
 def _check(test: Traffic, conditions: t.Sequence[Condition], why_not: str) -> Check:
-    """Those that a figure does not meet are told; else all of them."""
+    """Name the conditions that a figure does not meet, or else all of them."""
     where: Place = {"network": test["network"], "pair": (test["from"], test["to"])}
     seen, value, unit = f"{test['value']:g} {test['unit']}", test["value"], test["unit"]
     if not conditions:

@@ -1,14 +1,14 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The one line of a program's output that says why it failed. Pure."""
+"""The line of a program's output that says why it failed. Pure functions."""
 
 from __future__ import annotations
 
 import re
 
-HARMLESS = "Device not recognized to implement inline feature"  # perftest says it of each rdma_rxe
-# perftest and rping name what went wrong first, and then each step that could not go on because of it. What they print
-# to standard output may come behind all of that.
+HARMLESS = "Device not recognized to implement inline feature"  # perftest prints it for each rdma_rxe
+# perftest and rping first name what went wrong, and then each step that could not continue because of it. Standard
+# output may follow after all of that.
 COMPLAINT = re.compile(
     r"RDMA_CM_EVENT_|\b(abort|bad|can(no|')t|can not|could(n't| not)|cannot|denied|died|error|fail|fault|illegal"
     r"|incompatib|invalid|mismatch|no such|not found|not supported|isn't|refused|state is|timed out|unable"
@@ -16,10 +16,10 @@ COMPLAINT = re.compile(
     re.IGNORECASE,
 )
 NOISE = re.compile(rf"{HARMLESS}|warning|^ERRNO:|^Completion with error at", re.IGNORECASE)
-ERRNO = re.compile(r"^\s*ERRNO: (.+?)\.?\s*$", re.MULTILINE)  # what the kernel said to the first complaint
-# Older releases of perftest give the number alone.
+ERRNO = re.compile(r"^\s*ERRNO: (.+?)\.?\s*$", re.MULTILINE)  # the kernel's answer to the first complaint
+# Older releases of perftest print only the number.
 STATUS = re.compile(r"(Failed status )(\d+)\b")
-# Of GPUs perftest says the reason on standard output, or after the step that failed because of it.
+# For GPUs, perftest prints the reason on standard output, or after the step that failed because of it.
 CUDA = re.compile(
     r"Unsupported memory type|DMA-BUF is not supported|does not support DMA-BUF|that support CUDA|No such device ID"
     r"|dlerror: libcuda|\bcu[A-Z]\w+(\(\d*\))? (returned |failed|error=)"
@@ -45,7 +45,7 @@ STATUSES = {
 
 
 def telling_line(text: str) -> str:
-    """The first complaint, with its errno or the meaning of its number; without any the last line."""
+    """The first complaint, with its errno or the meaning of its number; if there is none, the last line."""
     lines = [line.strip() for line in text.splitlines() if line.strip(" \t-*")]
     useful = [line for line in lines if not NOISE.search(line)]
     of_gpu = next((line for line in lines if CUDA.search(line)), "")

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Checks of traffic between pods: ping, full-size packets, RDMA tests, and gc-hosttraffictest. Pure."""
+"""Checks of traffic between pods: ping, full-size packets, RDMA tests, and gc-hosttraffictest. Pure functions."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ from .counter_checks import check_counters
 from .pods import Device, addresses_of, devices_on, has_one_address
 from .speed_checks import check_speeds
 
-# Perftest by its age; DMA-BUF may be what it was built without.
+# perftest's wording by age; it may have been built without DMA-BUF.
 NO_CUDA = re.compile(r"Unsupported memory type|unrecognized option '--use_cuda")
-RPINGS = 10  # as many as pod.sh asks for
+RPINGS = 10  # as many as pod.sh sends
 SPEEDS = ("rping", "write_bandwidth", "read_latency")
 RDMA_TESTS = (*SPEEDS, "rdma_counters")
-# What to look at, by what the matrix of a test points to.
+# What to check, by what the matrix of a test points to.
 NEXT_STEPS = {
     "node": "Check this node's port and cable, its switch port, its PCIe (plan: pcie-link), PFC and ECN.",
     "path": "Both nodes do well with others: check switches and links between them, PFC, ECN and MTU.",
@@ -54,7 +54,7 @@ def check_pings(plan: Plan, probe: Probe) -> t.Iterator[Check]:
             if pair["address"] in addresses_of(probe["pods"][pair["from"]], network["name"]):
                 yield from (
                     result(check, False, "another pod answers", f"{pair['address']} is the address of both", **where)
-                    for check in ("ping", "full_size")  # the pod has asked itself
+                    for check in ("ping", "full_size")  # the pod has answered itself
                 )
             else:
                 yield from ping_checks(pair, where)
@@ -68,7 +68,7 @@ def no_pairs(network: PlannedNetwork, checks: t.Sequence[str]) -> t.Iterator[Che
 
 
 def ping_checks(pair: PingPair, where: Place) -> t.Iterator[Check]:
-    """A small packet that comes back and a full-size one that does not is an MTU fault, not a broken path."""
+    """If a small packet comes back and a full-size one does not, the MTU is wrong, and the path is not broken."""
     full, small = pair.get("full"), pair.get("small")
     if small is None:
         reason = pair["error"] or "no output"
@@ -94,7 +94,7 @@ def ping_checks(pair: PingPair, where: Place) -> t.Iterator[Check]:
 
 
 def answered(ping: Ping) -> str:
-    """How many came back; where none did, with what ping said to that beside its statistics."""
+    """How many came back; if none did, also what ping printed besides its statistics."""
     why = "" if ping["received"] or "packets transmitted" in ping["seen"] else f": {ping['seen']}"
     return f"{ping['received']} of {ping['sent']} answered{why}"
 
@@ -105,7 +105,7 @@ def check_traffic(plan: Plan, probe: Probe, expect: Expect) -> t.Iterator[Check]
         tests.setdefault(test["network"], []).append(test)
     for network in plan["networks"]:
         if not network["rdma"]:
-            continue  # check_rdma() says why
+            continue  # check_rdma() reports why
         seen = tests.get(network["name"], [])
         if not seen:
             yield from no_pairs(network, RDMA_TESTS)
@@ -132,14 +132,14 @@ def judge_speeds(
     tests: t.Sequence[Traffic],
     expect: Expect,
 ) -> t.Iterator[Check]:
-    """Tests of one kind on one network, with what each failure points to."""
+    """The checks of one kind on one network, with what each failure points to."""
     yield from name_suspects(kind, [*speed_checks(plan, probe, devices, tests, expect)])
 
 
 def speed_checks(
     plan: Plan, probe: Probe, devices: t.Mapping[str, Device], tests: t.Sequence[Traffic], expect: Expect
 ) -> t.Iterator[Check]:
-    """Tests of one kind on one network; those that gave a figure are judged together."""
+    """The checks of one kind on one network; tests with a figure are judged together."""
     failures = [failure(test, probe["rdma_image"]) for test in tests]
     measured = [test for test, failed in zip(tests, failures) if not failed]
     yield from filter(None, failures)
@@ -150,7 +150,7 @@ def speed_checks(
 
 
 def failure(test: Traffic, image: str) -> t.Optional[Check]:
-    """Why a test gave no figure."""
+    """The failure of a test without a figure; None if it has one."""
     check = test["check"]
     where: Place = {"network": test["network"], "pair": (test["from"], test["to"])}
     if test["missing"]:
@@ -173,7 +173,7 @@ def rping_check(test: Traffic) -> Check:
 
 
 def name_suspects(kind: str, checks: t.List[Check]) -> t.Iterator[Check]:
-    """Each failure says whether it is the node's, the path's, or that of all."""
+    """Add to each failure whether it points to the node, the path, or everything."""
     blame = attribute({check.pair: check.status != FAILED for check in checks if check.status in (PASSED, FAILED)})
     for check in checks:
         if check.status == FAILED and len(checks) > 1:
@@ -187,7 +187,7 @@ def name_suspects(kind: str, checks: t.List[Check]) -> t.Iterator[Check]:
 
 
 def host_traffic_checks(plan: Plan, probe: Probe, expect: Expect) -> t.Iterator[Check]:
-    """Only a site that gives a partition asks for it."""
+    """Checks of host traffic, which a site requests by naming a partition."""
     if not expect.ipu:
         return
     reasons = {
