@@ -16,7 +16,7 @@ description:
     anything. If a run is interrupted before the restart, the next one restarts the unit.
   - Asks a container runtime (containerd, docker, cri-docker, crio) whether it works, as a kubelet does, or with
     C(docker info). If it does not, the module restores the content of its files with which it last worked, restarts it,
-    and fails with the content that it refused. C(/var/lib/ipu-fabric/former-NAME.json) keeps the former content until
+    and fails with what the runtime refused. C(/var/lib/ipu-fabric/former-NAME.json) keeps the former content until
     then.
 author:
   - ipu.fabric contributors (@ipu-fabric)
