@@ -34,7 +34,7 @@ options:
     required: true
   namespace:
     description:
-      - Prefix of the probe namespace's name, and mark of the namespaces that a run may remove.
+      - Prefix of the probe namespace's name, and value of the label on the namespaces that a run may remove.
       - Concurrent runs have a namespace each.
     type: str
     default: ipu-fabric-verify

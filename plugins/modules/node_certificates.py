@@ -28,8 +28,8 @@ options:
   days:
     description:
       - How many days before it expires a certificate is due for renewal.
-      - A short-lived certificate is due in the last third of its lifetime. The kubelet's own are due in the last tenth,
-        since the kubelet renews them itself before.
+      - A short-lived certificate is due in the last third of its lifetime. The kubelet's own are due in the last tenth
+        at the earliest, since the kubelet renews them itself before.
     type: int
     default: 30
   force:

@@ -55,7 +55,8 @@ options:
       state:
         description:
           - Whether the file should exist. With O(files[].content), V(absent) removes only a file with that content,
-            comments aside. A file of the role P(ipu.fabric.kubernetes#role) is removed if it looks like that.
+            comments aside. A file of the role P(ipu.fabric.kubernetes#role) is removed if it looks as that role writes
+            it.
         type: str
         choices: [present, absent]
         default: present
