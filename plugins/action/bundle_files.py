@@ -1,7 +1,7 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Gives a host what it lacks of a bundle: files in one go, images one after another, since disks of hosts are small."""
+"""Copy to a host what it lacks of a bundle: files in one go, images one by one, since hosts' disks are small."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class ActionModule(ActionBase):
         self._transfer_file(path, remote)
 
     def explain(self, result: Result, path: str, wanted: BundleFile) -> Result:
-        """What a host could not take may be broken here already: then that is the error."""
+        """If a file that a host rejected is already damaged here, report that instead."""
         fault = fault_of(path, wanted)
         if not fault:
             return result

@@ -4,7 +4,7 @@
 """Delegate a module to many hosts at a time. Ansible itself takes the items of a loop one after another.
 
 Each process takes a share of the hosts, and runs Ansible's own executor for a copy of the task that is delegated to one
-of them: connection, privileges and interpreter are those that a task with delegate_to has.
+of them, so connection, privileges and interpreter are those of a task with delegate_to.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class ActionModule(ActionBase):
         for number in range(min(forks, len(hosts))):
             receiver, sender = fork.Pipe(duplex=False)
             fork.Process(target=self.delegate_share, args=(hosts[number::forks], task_vars, sender)).start()
-            sender.close()  # the process has its own, whose end is the end of its answers
+            sender.close()  # the child has its own copy; when the child ends, the receiver gets EOF
             shares.append(receiver)
         answered: Results = {}
         for receiver in shares:

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Plan on the controller: the plan needs no host, and what hosts reported is large."""
+"""Plan on the controller, since a plan needs no host and what the hosts reported is large."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ from ..plugin_utils._role_settings import role_settings
 from ..plugin_utils._site_variables import role_options, role_variables, site_options, site_variables
 
 LIBRARIES = ("jmespath", "netaddr")
-# Variables of the role fabric that its tasks hand on changed, or that the plan must not know.
+# Variables of the role fabric that its tasks pass on modified, or that the plan must not know.
 NOT_TAKEN = {
     "artifacts_dir",
     "bundle",
@@ -70,7 +70,7 @@ PLAN, APPLIED, REPORT, REPORT_JSON = "plan.json", "applied.json", "report.html",
 
 
 def resolve_vipu(entries: t.Sequence[object]) -> t.Dict[str, str]:
-    """Addresses of the host names among fixed V-IPU controllers; the plan itself asks nobody."""
+    """Resolve the host names among fixed V-IPU controllers here, since the plan itself looks nothing up."""
     addresses = {}
     for entry in entries:
         host = str(entry.get("host", "")) if isinstance(entry, dict) else str(entry)
@@ -78,7 +78,7 @@ def resolve_vipu(entries: t.Sequence[object]) -> t.Dict[str, str]:
             name = split_endpoint(host)[0]
             if parse_address(name) is None:
                 addresses[name] = str(socket.getaddrinfo(name, None, type=socket.SOCK_STREAM)[0][4][0])
-        except (OSError, ValueError):  # the plan says what is wrong with it
+        except (OSError, ValueError):  # the plan reports what is wrong with it
             continue
     return addresses
 
@@ -89,7 +89,7 @@ def keep_plan(
     """Write the plan, and what hosts reported for it.
 
     cache: what they reported; None: nothing new.
-    approved: the path of a plan that stays as it is, there or not.
+    approved: the path of an approved plan, which is never overwritten; it need not exist.
     """
     if not check_mode:
         texts = plan_files(folder, plan, approved)
@@ -99,7 +99,7 @@ def keep_plan(
 
 
 def earlier_plans(folder: str) -> Earlier:
-    """Of the last run, and that site applied."""
+    """The plan of the last run, and the one that site applied."""
     last, applied = (parse_plan(read_file(os.path.join(folder, name))) if folder else None for name in (PLAN, APPLIED))
     return Earlier(last, applied)
 
@@ -113,7 +113,7 @@ def made_now(now: str, site: str) -> Made:
 
 
 def plan_files(folder: str, plan: Plan, approved: str) -> t.Dict[str, str]:
-    """The files of a plan by name, without that which was approved."""
+    """The files of a plan by name, without the file of an approved plan."""
     texts = {PLAN: plan_text(plan), "plan.html": plan_page(plan)}
     if approved and os.path.realpath(approved) == os.path.realpath(os.path.join(folder, PLAN)):
         del texts[PLAN]
@@ -121,7 +121,7 @@ def plan_files(folder: str, plan: Plan, approved: str) -> t.Dict[str, str]:
 
 
 def ipu_release(settings: ipu_operator.Settings, version: str, sources: t.Mapping[str, t.Any]) -> IpuRelease:
-    """What the role ipu_operator makes of its variables. The plan has the controllers, and says where charts are."""
+    """The release that the role ipu_operator would install. The plan has the controllers and the chart's source."""
     repo = (sources.get("charts") or {}).get("ipu_operator") or settings.chart_repo_url
     version = version.lstrip("v") if version.lstrip("v") in IPU_OPERATORS else settings.version
     wanted = dataclasses.replace(settings, version=version, chart_repo_url=repo, vipu_controllers=())
@@ -150,7 +150,7 @@ def make_plan(
     recording: t.Optional[Recording],
     all_findings: bool,
 ) -> t.Dict[str, t.Any]:
-    """The plan, and its files in the artifacts folder. One from a recording is as of its day."""
+    """Make the plan and its files in the artifacts folder. A plan from a recording is as of that day."""
     folder, now = settings.artifacts_dir, utc_now()
     earlier = earlier_plans(folder)
     if recording:
@@ -175,7 +175,7 @@ def make_plan(
 
 
 def refusal(plan: Plan, folder: str, refuse: t.Container[str]) -> str:
-    """Why a run ends here; empty where it goes on. Ansible has one code for all that fails, plan.json one for each."""
+    """Why a run ends here; empty if it goes on. Ansible has one exit code for all failures, plan.json several."""
     errors = sum(finding["level"] == "error" for finding in plan["findings"])
     summary = plan["summary"]
     if errors:
@@ -196,7 +196,7 @@ def refusal(plan: Plan, folder: str, refuse: t.Container[str]) -> str:
 def add_drift(
     plan: Plan, drift: t.Sequence[Drift], options: t.Dict[str, t.Any], check_mode: bool
 ) -> t.Dict[str, t.Any]:
-    """The plan with the drift of its cluster; its files are written again."""
+    """Add the drift of the cluster to the plan, and rewrite its files."""
     once = [each for number, each in enumerate(drift) if each not in drift[:number]]
     planned = with_drift(plan, once, utc_now())
     folder = options["artifacts_dir"]
@@ -206,7 +206,7 @@ def add_drift(
 
 
 def keep_derived(plan: Plan, folder: str, check_mode: bool) -> t.Dict[str, t.Any]:
-    """The plan of what a cluster has, with who derived it; its files are written."""
+    """Complete the plan of what a cluster has with who derived it, and write its files."""
     planned: Plan = {**plan, "made": made_now(utc_now(), "")}
     if folder and not check_mode:
         write_files(folder, plan_files(folder, planned, ""), "fabric_artifacts_dir")
@@ -214,17 +214,17 @@ def keep_derived(plan: Plan, folder: str, check_mode: bool) -> t.Dict[str, t.Any
 
 
 def was_proved(folder: str) -> bool:
-    """Whether the last proof in this folder has passed."""
+    """Whether the last proof in this folder passed."""
     try:
         return bool(folder) and json.loads(read_file(os.path.join(folder, REPORT_JSON)))["outcome"] == PROVED
-    except (ValueError, TypeError, KeyError):  # none, or no report
+    except (ValueError, TypeError, KeyError):  # no file, or not a report
         return False
 
 
 def keep_applied(
     plan: Plan, cluster: t.Mapping[str, str], options: t.Dict[str, t.Any], check_mode: bool
 ) -> t.Dict[str, t.Any]:
-    """Remember the plan as that which site has applied: later ones are compared with it. Says what comes next."""
+    """Save the plan as the one that site applied, with which later ones are compared, and say what to do next."""
     folder, applied = options["artifacts_dir"], without_drift(plan)
     if folder and not check_mode:
         texts = {**plan_files(folder, applied, options["plan_file"]), APPLIED: json.dumps(applied) + "\n"}
@@ -262,7 +262,7 @@ class ActionModule(ControllerAction):
         return super().run(tmp, task_vars)
 
     def below(self, options: t.Mapping[str, t.Any], observations: Observations, recorded: bool) -> str:
-        """What is said below the plan of a site: the hosts outside this run, and its files. Check mode has none."""
+        """The text below the plan of a site: the hosts outside this run and, except in check mode, the files."""
         known = self.variables
         others = () if recorded else set(observations) - set(known.get("ansible_play_hosts_all", observations))
         fetched = self._templar.template(known.get("fabric_kubeconfig", "")) if options["manage_kubernetes"] else ""

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What only the controller can do for the module fabric_probe: give it the script for pods, and keep what was seen."""
+"""Do what only the controller can do for the module fabric_probe: pass it the script for pods, and store the facts."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ SCRIPT = Path(__file__).parents[1] / "plugin_utils/_probe/pod.sh"
 
 
 def without_comments(script: str) -> str:
-    """The lines of a shell script that do something: it travels in the URL of each exec."""
+    """A shell script without comments and blank lines, since it travels in the URL of each exec."""
     lines = script.splitlines()
     return "\n".join([lines[0], *(line for line in lines[1:] if line.strip() and not line.lstrip().startswith("#"))])
 
 
 class ActionModule(ApiAction):
-    """All other options go to the module as they are. A module is copied without the files beside its code."""
+    """Passes the script as an option, since a module is copied without the files beside its code."""
 
     def options(self) -> Result:
         return {**super().options(), "script": without_comments(SCRIPT.read_text(encoding="utf-8"))}

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Check the facts of a probe against the plan, and write the reports. Runs on the controller: templates are there."""
+"""Check the facts of a probe against the plan, and write the reports, on the controller, which has the templates."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def digest(text: str) -> str:
 
 
 def site_path(path: str) -> str:
-    """Of a file that a person has named: a relative path starts where the playbook is run."""
+    """The path of a file that a person named. A relative one starts at the folder in which the playbook was started."""
     return os.path.join(os.environ.get("PWD") or os.getcwd(), os.path.expanduser(path)) if path else ""
 
 
@@ -63,9 +63,9 @@ def judge(
     options: t.Mapping[str, t.Any],
     other: str = "",
 ) -> baseline.Verdict:
-    """The checks of a proof against earlier ones, or against the report that the site names.
+    """Compare the checks of a proof with earlier ones, or with the report that the site names.
 
-    other: why earlier ones that there are don't count.
+    other: why existing earlier proofs don't count.
     """
     wanted, only = options["baseline"], options["checks"]
     word, whole = wanted if wanted in (baseline.NONE, baseline.ACCEPT) else "", not (only or head.nodes)
@@ -87,7 +87,7 @@ def judge(
         return baseline.as_they_are(checks)
     soft = baseline.software_figures(checks, probe)
     verdict = baseline.compare(checks, head.groups or {}, base, kept, soft, whole)
-    if only:  # what was repeated passes under its own name
+    if only:  # a repeated check that passes is listed under its own name
         return verdict._replace(checks=[c for c in verdict.checks if (c.check, c.status) != ("regression", PASSED)])
     if word == baseline.ACCEPT and whole:
         return verdict._replace(checks=baseline.as_they_are(checks, baseline.ACCEPTED_NOW).checks)

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""For each module that talks to the Kubernetes API: their actions are links to this one."""
+"""The action of modules that only talk to the Kubernetes API: those of the other modules are links to this one."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Where a role decides: its settings and what it has read go to the pure function of its component."""
+"""Decide for a role: pass its settings and what it has read to the pure function of its component."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ..plugin_utils._controller_action import ControllerAction, Result, argument
 from ..plugin_utils._role_settings import role_settings
 
 COMPONENTS = "ansible_collections.ipu.fabric.plugins.module_utils._component."
-# Ansible loads an action in its main process. Otherwise each task would compile its component again.
+# Imported here since Ansible loads actions in its main process: otherwise each task would compile its component.
 for path in sorted((Path(__file__).parents[1] / "module_utils/_component").glob("*.py")):
     if "\ndef decide(" in path.read_text(encoding="utf-8"):
         importlib.import_module(COMPONENTS + path.stem)
@@ -37,5 +37,5 @@ class ActionModule(ControllerAction):
         settings = role_settings(component.Settings, role, self.variables, self._templar.template)
         decided = component.decide(settings, pick(component.Seen, options["seen"]))
         wanted = decided if isinstance(decided, dict) else dataclasses.asdict(decided)
-        # Values of charts may have passwords in them; what is refused is said.
+        # Values of charts may contain passwords. Errors are still shown.
         return {"changed": False, **plain(wanted), "_ansible_no_log": True}

@@ -8,34 +8,35 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 name: steps
 type: stdout
-short_description: A line for each step in place of one for each task
+short_description: Show one line for each step instead of one for each task
 version_added: 0.1.0
 author: ipu.fabric contributors (@ipu-fabric)
 description:
-  - Shows a run in one line for each step, with hosts, changes and time, in place of a header for each task.
-  - A step is what a table of contents names. In a play that is a task that calls a role or includes tasks. Where a play
-    lists a role under C(roles), it is such a task in that role's C(tasks/main.yml), or else the role. The other tasks
-    of a play are one step with its name. Role names would hide what a role is called for, and whole plays are too long.
-  - With the strategies C(free) and C(host_pinned) a play is one step, since its hosts are at different places.
+  - Shows a run as one line for each step, with hosts, changes and time, instead of a header for each task.
+  - A step is what a table of contents would list, a task that calls a role or includes tasks. For a role that a play
+    lists under C(roles), it is such a task in that role's C(tasks/main.yml), or else the role itself. The other tasks
+    of a play form one step with the name of the play. Role names would hide why a role is called, and whole plays are
+    too long.
+  - With the strategies C(free) and C(host_pinned), a play is one step, since its hosts run different tasks at a time.
   - Steps that only print, compare or keep facts have no line. Steps that changed something have a second line with the
-    names of tasks.
-  - On a terminal the line of the running step is rewritten. It says which task runs, how many hosts it has ended on,
-    which try it is, and after a while which hosts it waits for. In a log or a pipe there are plain lines, and one a
-    minute while a task takes long; what tasks print, and words such as paths, are not wrapped there.
+    names of the tasks that did.
+  - On a terminal, the line of the running step is updated in place. It shows which task runs, on how many hosts it has
+    ended, the number of the try, and after a while which hosts it waits for. A log or a pipe gets plain lines, and one
+    a minute during a long task. What tasks print, and long words such as paths, are not wrapped there.
   - What P(ansible.builtin.debug#module) prints, diffs, warnings and deprecations are shown in full. A failure shows the
-    host, what failed, what was seen and what to do next. Failures that are rescued or ignored are only counted.
-  - A task P(ansible.builtin.fail#module) with C(run_once) is how a playbook stops for a reason of its own, such as a
-    question that is not answered yet. It is shown as STOPPED, without a host, and no host counts as failed.
+    host, what failed, what was seen and what to do next. Rescued and ignored failures are only counted.
+  - A playbook stops for a reason of its own, such as an open question, with a task P(ansible.builtin.fail#module) that
+    has C(run_once). This is shown as STOPPED, without a host, and no host counts as failed.
   - With C(-v) and more, and in C(ansible) and C(ansible-console), the output is that of
     P(ansible.builtin.default#callback). AWX and C(ansible-runner) set their own callback, so nothing changes there.
 requirements:
-  - To be set as C(stdout_callback) in the configuration.
+  - Set it as C(stdout_callback) in the configuration.
 extends_documentation_fragment:
   - default_callback
   - result_format_callback
 options:
   show_slowest:
-    description: How many of the slowest steps are listed at the end. With 0 there is no list.
+    description: How many of the slowest steps to list at the end. V(0) lists none.
     type: int
     default: 5
     env:
@@ -95,13 +96,13 @@ COLORS = {
 
 
 def _runs_in_check_mode(play: t.Any) -> bool:
-    """Whether a play says so itself. Ansible leaves what it says as it is written until a task runs."""
+    """Whether the play itself sets check mode. Ansible does not template that setting before a task runs."""
     variables = {**play.vars, "ansible_check_mode": bool(context.CLIARGS.get("check"))}
     return boolean(Templar(play.get_loader(), variables=variables).template(play.check_mode), strict=False)
 
 
 def _short(action: str) -> str:
-    """The name of a module of Ansible itself; any other has its collection before it."""
+    """The name of a module, without the prefix if it is one of Ansible's own."""
     for prefix in ("ansible.builtin.", "ansible.legacy."):
         if action.startswith(prefix):
             return action[len(prefix) :]
@@ -134,7 +135,7 @@ def step_of(task: t.Any, play: str) -> str:
 
 
 def is_rescued(task: t.Any) -> bool:
-    """Whether a block around the task has a rescue, and the task is not in that or in its `always`."""
+    """Whether a block around the task has a rescue, and the task is neither in that nor in its `always`."""
     below: t.Set[str] = set()
     for node in _ancestors(task):
         ends = [*(getattr(node, "rescue", None) or []), *(getattr(node, "always", None) or [])]
@@ -161,7 +162,7 @@ class _Parts(t.NamedTuple):
 
 
 def _parts(result: t.Any) -> _Parts:
-    """Of a task's result, by its names from ansible-core 2.19 on, or by those of 2.18."""
+    """Read a task's result by the attribute names of ansible-core 2.19 and later, or by those of 2.18."""
     if hasattr(result, "task"):
         return _Parts(result.host.get_name(), result.task, result.result)
     return _Parts(result._host.get_name(), result._task, result._result)
@@ -176,16 +177,16 @@ class CallbackModule(Default):
 
     def __init__(self) -> None:
         super().__init__()
-        self._run: t.Optional[_steps.Run] = None  # none: the output is the default's
+        self._run: t.Optional[_steps.Run] = None  # None: the default callback writes the output
         self._steps_play = _steps.NO_PLAY
         self._lock = threading.RLock()
         self._process = os.getpid()
         self._terminal = False
         self._line = ""  # what the terminal's last row shows
-        self._aside = 0  # others write or ask
+        self._aside = 0  # how many others are writing or asking
         self._greeted = False
         self._failed_items: t.Dict[t.Tuple[str, str], t.List[t.Dict[str, t.Any]]] = {}  # by host and task
-        self._blank = True  # so was the last line that was written
+        self._blank = True  # whether the last line written was blank
         self._plain_display = self._display.display
 
     # Writing
@@ -195,7 +196,7 @@ class CallbackModule(Default):
         check, slowest = bool(context.CLIARGS.get("check")), self.get_option("show_slowest")
         self._run = _steps.Run(time.monotonic(), check, slowest, self._terminal)
         if self._terminal:
-            # Warnings and questions are written to the same terminal: the line makes way for them.
+            # Warnings and questions go to the same terminal: the live line makes way for them.
             for name in ("display", "prompt_until", "do_var_prompt"):
                 setattr(self._display, name, self._make_way(getattr(self._display, name)))
         atexit.register(self._stop)
@@ -203,7 +204,7 @@ class CallbackModule(Default):
 
     def _make_way(self, method: t.Callable[..., t.Any]) -> t.Callable[..., t.Any]:
         def call(*args: t.Any, **options: t.Any) -> t.Any:
-            if os.getpid() != self._process:  # a worker, which sends it here
+            if os.getpid() != self._process:  # a worker sends its output to this process
                 return method(*args, **options)
             with self._lock:
                 self._aside += 1
@@ -218,7 +219,7 @@ class CallbackModule(Default):
         return call
 
     def _watch(self) -> None:
-        """Time goes on while nothing happens. Ansible forks meanwhile, so nothing is imported here."""
+        """Update the time while nothing happens. Ansible may fork meanwhile, so this must not import anything."""
         while self._run is not None:
             time.sleep(TICK)
             with self._lock:
@@ -265,7 +266,7 @@ class CallbackModule(Default):
                 self._draw()
 
     def _stop(self) -> None:
-        """The run has ended; without a summary if it was interrupted."""
+        """At exit, say that the run was interrupted, unless it ended with a summary."""
         if os.getpid() != self._process:
             return
         with self._lock:
@@ -285,7 +286,7 @@ class CallbackModule(Default):
         stops = once and action == "fail" and not is_rescue(task)
         return _steps.Task(task._uuid, step_of(task, self._steps_play.name), name, once, quiet, stops, contacts)
 
-    # Events: of the run
+    # Events of the run
 
     def v2_playbook_on_start(self, playbook: t.Any) -> None:
         if self._display.verbosity > 0:
@@ -364,7 +365,7 @@ class CallbackModule(Default):
                 ]
             self._write(lines)
 
-    # Events: of a task on a host
+    # Events of a task on a host
 
     def v2_runner_on_ok(self, result: t.Any) -> None:
         if self._run is None:
@@ -422,7 +423,7 @@ class CallbackModule(Default):
         host, task, found = _parts(result)
         self._handle_warnings(found)
         items = self._failed_items.pop((host, task._uuid), [])
-        if items:  # from ansible-core 2.21 on the result itself has not got them
+        if items:  # from ansible-core 2.21 on, the result itself lacks them
             found["results"] = items
         self._write(self._run.failed(self._task(task), host, found, is_rescued(task), ignore_errors))
 

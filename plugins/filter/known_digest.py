@@ -10,7 +10,7 @@ from ..plugin_utils._filters import on_first_use
 
 DOCUMENTATION = r"""
 name: known_digest
-short_description: The SHA-256 of what upstream publishes for a release
+short_description: Return the SHA-256 of what upstream publishes for a release
 version_added: 0.1.0
 description:
   - Looks a file up in the table of releases of this collection.
@@ -18,21 +18,21 @@ author: ipu.fabric contributors (@ipu-fabric)
 options:
   _input:
     description:
-      - A chart and its release with a hyphen between, V(calico-RELEASE/FILE) for a manifest of Calico, or the file name
-        of an archive of Helm.
+      - A chart and its release joined by a hyphen, V(calico-RELEASE/FILE) for a manifest of Calico, or the file name of
+        an archive of Helm.
     type: str
     required: true
 """
 
 EXAMPLES = r"""
-- name: Show what the archive of Helm has to be
+- name: Show the digest that the archive of Helm must have
   ansible.builtin.debug:
     msg: "{{ 'helm-v3.22.0-linux-amd64.tar.gz' | ipu.fabric.known_digest }}"
 """
 
 RETURN = r"""
 _value:
-  description: 64 hexadecimal digits, or nothing for what is not in the table.
+  description: 64 hexadecimal digits. Empty if the file is not in the table.
   type: str
 """
 

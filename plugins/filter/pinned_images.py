@@ -10,16 +10,16 @@ from ..plugin_utils._filters import on_first_use
 
 DOCUMENTATION = r"""
 name: pinned_images
-short_description: Images with the digests of a table
+short_description: Add digests from a table to images
 version_added: 0.1.0
 description:
-  - Adds the digest of the table to each image that it has. The tag stays, for people.
+  - Adds the digest from the table to each image that the table has. The tag stays, for people.
   - Images that have a digest already, or that the table does not have, stay as they are.
 author: ipu.fabric contributors (@ipu-fabric)
 positional: digests
 options:
   _input:
-    description: An image, a list of images, or objects of the API, whose containers' images are meant.
+    description: An image, a list of images, or Kubernetes objects, whose containers' images get digests.
     type: raw
     required: true
   digests:
@@ -36,7 +36,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 _value:
-  description: The same, with digests.
+  description: The input, with digests.
   type: raw
 """
 

@@ -11,10 +11,10 @@ if t.TYPE_CHECKING:
 
 DOCUMENTATION = r"""
 name: plan_nodes
-short_description: What a plan says of hosts, by node name, and of charts
+short_description: Return what a plan says about hosts, by node name, and about charts
 version_added: 0.1.0
 description:
-  - Gives the nodes with RDMA NICs, the addresses of all nodes, the taints that they join with, the V-IPU controllers
+  - Returns the nodes with RDMA NICs, the addresses of all nodes, the taints that they join with, the V-IPU controllers
     with the nodes that each serves, and the digests of charts.
 author: ipu.fabric contributors (@ipu-fabric)
 options:
@@ -33,7 +33,7 @@ EXAMPLES = r"""
 RETURN = r"""
 _value:
   description:
-    - C(rdma), a list of node names, C(nic_groups) as in the plan and with C(nodes).
+    - C(rdma), a list of node names, and C(nic_groups) as in the plan, with C(nodes).
     - C(addresses) and C(taints), lists by node name, C(vipu_controllers), each with
       C(host), C(port), C(label) and C(nodes), and C(chart_sha256), by the chart's name.
   type: dict
@@ -41,7 +41,7 @@ _value:
 
 
 def plan_nodes(plan: Plan) -> t.Dict[str, t.Any]:
-    """What a plan says of hosts, by the names that the cluster knows them by, and of charts."""
+    """What a plan says about hosts, by the names of their nodes, and about charts."""
     from ..module_utils._common.admission import ENFORCE, TAINT
 
     hosts = plan["hosts"]

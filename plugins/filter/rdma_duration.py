@@ -10,7 +10,7 @@ from ..plugin_utils._filters import on_first_use
 
 DOCUMENTATION = r"""
 name: rdma_duration
-short_description: How long the RDMA tests of a proof load the fabric
+short_description: Estimate how long the RDMA tests of a proof load the fabric
 version_added: 0.1.0
 description:
   - Says how many pairs M(ipu.fabric.fabric_probe) will test, in how many rounds, and about how many minutes that takes.
@@ -53,7 +53,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 _value:
-  description: A sentence; empty where no RDMA test runs.
+  description: A sentence; empty if no RDMA test runs.
   type: str
 """
 

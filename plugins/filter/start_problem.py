@@ -21,13 +21,13 @@ from ..module_utils._common.secrets import NOT_SHOWN
 
 DOCUMENTATION = r"""
 name: start_problem
-short_description: What keeps a run from beginning, as far as the controller alone can tell
+short_description: Find what prevents a run from starting, as far as the controller alone can tell
 version_added: 0.1.0
 description:
-  - Packages and collections that the controller lacks, then an inventory without hosts of a cluster, misspelt tags,
-    then variables of the site of a wrong type.
-  - Variables are those that the role P(ipu.fabric.fabric#role) takes. The role itself checks the same, on every host,
-    and prints all of its specification each time.
+  - Looks for packages and collections that the controller lacks, then for an inventory without hosts of a cluster and
+    for misspelt tags, then for site variables of a wrong type.
+  - Site variables are those of the role P(ipu.fabric.fabric#role). That role itself makes the same check, but on every
+    host, and prints its whole specification each time.
 positional: sources
 author: ipu.fabric contributors (@ipu-fabric)
 options:
@@ -36,7 +36,7 @@ options:
     type: dict
     required: true
   sources:
-    description: Where the inventory comes from, V(ansible_inventory_sources).
+    description: Sources of the inventory, V(ansible_inventory_sources).
     type: list
     elements: str
     required: true
@@ -60,16 +60,16 @@ _value:
 CORE = "2.18"
 COLLECTION = "kubernetes.core"
 PACKAGES = ("jmespath", "netaddr")
-API_PACKAGES = ("cryptography", "kubernetes")  # where the API is, which is another host with fabric_api_host
+API_PACKAGES = ("cryptography", "kubernetes")  # on the host that connects to the API, which fabric_api_host can change
 GROUPS = ("kube_control_plane", "kube_node", "ipu_node")
 DEAF_CLIENTS = ("34", "35")  # kubernetes-client/python#2460
-CLIENT = "36.0.2"  # the first release without it
-LONGEST = 60  # of a value that is shown
+CLIENT = "36.0.2"  # the first release without that bug
+LONGEST = 60  # characters of a value that is shown
 EMPTY = {"list": "[]", "dict": "{}"}  # by type of an option
 
 
 def has_secret(option: t.Mapping[str, t.Any]) -> bool:
-    """Whether no log may have what is in it."""
+    """Whether the option must not appear in logs."""
     return bool(option.get("no_log")) or any(map(has_secret, (option.get("options") or {}).values()))
 
 
@@ -112,9 +112,9 @@ OF_ANSIBLE = ("all", "always", "never", "tagged", "untagged")
 
 
 def tags_problem(run: t.Sequence[str], skipped: t.Sequence[str]) -> t.Optional[FabricError]:
-    """A tag that no task has: Ansible runs nothing for it, and says nothing.
+    """Find a tag that no task has, for which Ansible would silently run nothing.
 
-    In a site's own playbook, around ours, only one that is nearly one of ours: others may be its own.
+    In a site's own playbook that imports ours, only a tag that is nearly one of ours counts: others may be the site's.
     """
     from ..module_utils._plan.names import ALIKE_VARIABLES, nearest
     from ..plugin_utils._site_variables import ROLES
@@ -136,7 +136,7 @@ def tags_problem(run: t.Sequence[str], skipped: t.Sequence[str]) -> t.Optional[F
 
 
 def needed_packages(variables: t.Mapping[str, t.Any]) -> t.List[str]:
-    """Python packages and collections. A plan from a recording speaks to no API."""
+    """The needed Python packages and collections. A plan from a recording connects to no API."""
     if variables.get("fabric_observations"):
         return [*PACKAGES]
     here = variables.get("fabric_api_host", "localhost") in ("localhost", "127.0.0.1")
@@ -198,7 +198,7 @@ def no_hosts(groups: t.Mapping[str, t.Sequence[str]], sources: t.Sequence[str]) 
 
 
 def checks_problem(asked: object, only_proves: bool) -> t.Optional[FabricError]:
-    """Some checks are no proof, which site and upgrade need."""
+    """Refuse single checks in playbooks such as site and upgrade, which need the whole proof."""
     if only_proves or not asked:
         return None
     return FabricError(

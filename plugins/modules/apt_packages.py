@@ -7,18 +7,18 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: apt_packages
-short_description: Install packages at a version from their own repositories, and hold them
+short_description: Install and hold given versions of packages from their own repositories
 version_added: 0.1.0
 description:
-  - Adds repositories with their keys, installs packages at the version asked for, and holds them, in one call.
-  - Needs nothing on the host but apt, dpkg and Python. Recommended packages are left out.
-  - Waits for other programs that hold the locks of apt, and finishes an installation that was interrupted.
-  - apt reads nothing while two lists name one repository with different keys. An entry of another list that names a
-    repository of O(repositories) is therefore commented out, with a warning; M(ipu.fabric.host_reset) gives it back.
-    One that offers more than the repository here is an error. If apt can't read its lists afterwards, all files get
-    their former content.
-  - Uses no network when everything is present already, and in check mode. But a key that has expired is fetched again,
-    since vendors renew theirs under the same fingerprint; there is a warning while the URL has no other.
+  - Adds repositories and their keys, installs the requested versions of packages and holds them, in one call.
+  - Needs only apt, dpkg and Python on the host. Recommended packages are not installed.
+  - Waits for other programs that hold apt's locks, and finishes an interrupted installation.
+  - apt reads no list while two of them name the same repository with different keys. An entry of another list that
+    names a repository of O(repositories) is therefore commented out, with a warning; M(ipu.fabric.host_reset) restores
+    it. An entry that offers more than the repository here is an error. If apt can't read its lists afterwards, all
+    files are restored.
+  - Uses no network in check mode, or when everything is already present. The exception is an expired key. It is fetched
+    again, since vendors renew their keys under the same fingerprint, with a warning while the URL has no newer one.
 author:
   - ipu.fabric contributors (@ipu-fabric)
 extends_documentation_fragment:
@@ -28,18 +28,19 @@ extends_documentation_fragment:
 options:
   repositories:
     description:
-      - Repositories, by name. Each is written to C(/etc/apt/sources.list.d/NAME.sources), its key to
-        C(/etc/apt/keyrings/NAME.gpg), in binary form, whichever way it is served.
-      - Keys of each are C(uri), C(suite) (default V(/), a flat repository), C(components) (with spaces between),
-        C(key_url) (armored or binary; empty when the host's own keyrings know the key), C(key_sha256) (the digest
-        that the served key must have), C(key_fingerprint) (that of each key in it, several with commas between; not
-        compared when there is a digest) and C(trusted) (V(true) takes packages without a signature; only for a C(file:)
-        URI, for files whose digests were checked before).
-      - C(key_url) needs C(key_sha256) or C(key_fingerprint). With V(none) as C(key_fingerprint) any key is taken.
+      - Repositories, by name. Each is written to C(/etc/apt/sources.list.d/NAME.sources), and its key to
+        C(/etc/apt/keyrings/NAME.gpg), always in binary form.
+      - Each takes C(uri), C(suite) (default V(/), a flat repository), C(components) (separated by spaces), C(key_url)
+        (armored or binary; empty if the host's own keyrings have the key), C(key_sha256) (the digest that the served
+        key must have), C(key_fingerprint) (the fingerprint of each key in it, separated by commas; not compared if
+        there is a digest) and C(trusted) (V(true) accepts unsigned packages; only for a C(file:) URI, for files whose
+        digests were checked before).
+      - C(key_url) needs C(key_sha256) or C(key_fingerprint). With V(none) as C(key_fingerprint), any key is accepted.
     type: dict
     default: {}
   only:
-    description: Whether packages may come from these repositories alone. Otherwise also from all that the host has.
+    description:
+      - Whether packages may come only from these repositories. Otherwise the host's own repositories are used too.
     type: bool
     default: false
   packages:
@@ -54,7 +55,7 @@ options:
         required: true
       version:
         description:
-          - Version, whole or only its first parts.
+          - Version, in full or only its first parts.
           - V(1.35.4) is satisfied by C(1.35.4-1.1), V(2) by C(2.2.1-1~debian.12~bookworm).
           - Empty is satisfied by any version.
         type: str
@@ -65,18 +66,20 @@ options:
         default: true
   replaces:
     description:
-      - Packages that may be removed because they can't be there beside O(packages). No other is ever removed.
-      - M(ipu.fabric.host_reset) then leaves O(packages) on the host, which would lack what it had before.
+      - Packages that may be removed because they conflict with O(packages). No others are ever removed.
+      - M(ipu.fabric.host_reset) then leaves O(packages) installed, since the host would otherwise lack what it had
+        before.
     type: list
     elements: str
     default: []
   keep:
-    description: Packages that may not change where they are installed. Where another version is asked for, it fails.
+    description: Packages that must not change if they are installed. The module fails if another version is requested.
     type: list
     elements: str
     default: []
   sets_proxy:
-    description: Whether apt gets O(download_proxy) for good, in C(/etc/apt/apt.conf.d), and without one loses it again.
+    description:
+      - Whether O(download_proxy) is set permanently in C(/etc/apt/apt.conf.d), and removed there again if it is empty.
     type: bool
     default: false
   lock_timeout:
@@ -84,7 +87,7 @@ options:
     type: int
     default: 300
   timeout:
-    description: Seconds that one command of apt or dpkg may take, besides O(lock_timeout). It is ended then.
+    description: Seconds after which a command of apt or dpkg is killed, in addition to O(lock_timeout).
     type: int
     default: 1800
 """
@@ -106,7 +109,8 @@ EXAMPLES = r"""
 
 RETURN = r"""
 versions:
-  description: Version of each asked package afterwards. In check mode the one asked for, if it is not there.
+  description:
+    - Version of each requested package afterwards. In check mode, the requested version if it is not installed.
   type: dict
   returned: success
   sample: {"containerd.io": "2.2.1-1~debian.12~bookworm"}

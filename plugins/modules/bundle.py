@@ -10,12 +10,12 @@ module: bundle
 short_description: Write everything that a plan installs into one directory
 version_added: 0.1.0
 description:
-  - Fetches packages with all that they need, images, charts, manifests and Helm, and writes a list of them with their
+  - Fetches packages with their dependencies, images, charts, manifests and Helm, and writes a list of them with their
     digests.
-  - apt checks the packages with the keys of their repositories. For each platform they become a repository.
-  - Each image is an archive of its own, under the name that pods use.
-  - What is already complete is not fetched again. An interrupted run goes on where it stopped.
-  - Removes files that an earlier bundle in the directory had, and no others.
+  - apt checks the packages with the keys of their repositories. The packages of each platform become a repository.
+  - Each image becomes an archive of its own, under the name that pods use.
+  - Complete files are not fetched again. An interrupted run continues where it stopped.
+  - Removes only files that belonged to an earlier bundle in the directory.
 author:
   - ipu.fabric contributors (@ipu-fabric)
 extends_documentation_fragment:
@@ -39,7 +39,8 @@ options:
     type: dict
     required: true
   platforms:
-    description: What the hosts are, each as distribution, release and architecture, such as V(debian-bookworm-amd64).
+    description:
+      - Platforms of the hosts, each as distribution, release and architecture, such as V(debian-bookworm-amd64).
     type: list
     elements: str
     required: true
@@ -60,7 +61,7 @@ options:
     elements: dict
     default: []
   image_repository:
-    description: Where kubeadm takes its images from. Empty is its default.
+    description: Repository that kubeadm pulls its images from. Empty for its default.
     type: str
     default: ""
   images:
@@ -76,9 +77,9 @@ options:
   charts:
     description:
       - Charts, each with C(name) of its release, C(chart), C(repo), C(version), C(sha256) of the packed chart or empty,
-        C(namespace), C(values), and C(images) that take the place of others. They are rendered to see which images
-        they need.
-      - Values may hold secrets, so neither logs nor results have them.
+        C(namespace), C(values), and C(images) that replace others. The charts are rendered to find the images that they
+        need.
+      - Values may contain secrets, so they appear in neither logs nor results.
     type: list
     elements: dict
     default: []
@@ -87,11 +88,11 @@ options:
     type: dict
     default: {}
   helm:
-    description: Helm's archive, with C(url) and C(checksum), which may be that of a list of digests.
+    description: Helm's archive, with C(url) and C(checksum), which may be the URL of a list of digests.
     type: dict
     required: true
   registry:
-    description: A registry that mirrors all others, and is asked first.
+    description: A registry that mirrors all others and is tried first.
     type: str
     default: ""
   helm_binary:
@@ -129,7 +130,7 @@ removed:
   elements: str
   sample: []
 always:
-  description: Images of containers with C(imagePullPolicy=Always), which do not start where there is no registry.
+  description: Images of containers with C(imagePullPolicy=Always), which do not start without a registry.
   returned: success
   type: list
   elements: str

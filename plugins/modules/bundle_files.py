@@ -7,14 +7,14 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: bundle_files
-short_description: Copy files of a bundle to a host, or give its containerd the images
+short_description: Copy files of a bundle to a host, or import its images into containerd
 version_added: 0.1.0
 description:
-  - Compares a directory of the host with a part of a bundle by digest, copies what is missing or differs, and removes
-    files of a former bundle.
-  - Each file is compared again when it has arrived, and takes its place in one step.
-  - With O(architecture) it imports the images that containerd does not have, by the digest of each, under their own
-    names, and pins them, so that the kubelet does not remove what could not be pulled again.
+  - Compares a directory on the host with a part of a bundle by digest, copies files that are missing or differ, and
+    removes files of a former bundle.
+  - Each file is verified after the transfer, and then moved into place in one step.
+  - With O(architecture), it imports the images that containerd lacks, compared by digest, under their own names, and
+    pins them so that the kubelet does not remove what could not be pulled again.
 author:
   - ipu.fabric contributors (@ipu-fabric)
 extends_documentation_fragment:
@@ -31,25 +31,25 @@ options:
     description: Directory on the host. It belongs to this module, which removes other files from it.
     type: path
   architecture:
-    description: Give containerd the images for it, such as V(amd64).
+    description: Import the images for this architecture, such as V(amd64).
     type: str
   control_plane:
-    description: Whether the host is a control plane, and needs its images too.
+    description: Whether the host is a control plane and needs those images too.
     type: bool
     default: false
   files:
     description:
-      - Size and digest of each file, by its name, and of an image in O(incoming). The action reads them from the list
+      - Size and digest of each file by name, and of an image in O(incoming). The action plugin reads them from the list
         of the bundle.
     type: dict
     default: {}
   images:
-    description: The images of this host. The action reads them from the list of the bundle.
+    description: The images of this host. The action plugin reads them from the list of the bundle.
     type: list
     elements: dict
     default: []
   incoming:
-    description: Where the action has put files, or an image, on the host, by their names.
+    description: Paths on the host to which the action plugin has copied files, or an image, by name.
     type: dict
     default: {}
   timeout:

@@ -12,7 +12,7 @@ version_added: 0.1.0
 description:
   - Reads version, nodes, API groups, and installations of Node Feature Discovery, multus, whereabouts and the network
     operator. With O(parts) also what an installation, upgrade or removal of another operator depends on.
-  - In check mode a cluster that is not there yet is no error.
+  - In check mode, a cluster that does not exist yet is no error.
 author: ipu.fabric contributors (@ipu-fabric)
 requirements:
   - cryptography
@@ -27,31 +27,31 @@ options:
   parts:
     description:
       - What else to read, V(gpu) for the GPU operator and what uses it, V(ipu) for the IPU operator, V(mpi) for
-        MPIJobs, V(objects) to keep them beside a backup and to compare them after a restore. These are networks, pools
-        and the addresses of pods as they are, and a fingerprint of every other object that lasts. Events, leases,
-        nodes, pods, and what others own are left out, as they change by themselves. So are join tokens.
-      - V(rights) is alone, and reads nothing else than what this user may not do.
-      - V(plan) is alone too, and reads networks, pools, device plugins and nodes, whoever made them, for a plan to
-        prove. It fails with all rights that this user lacks for the proof.
+        MPIJobs, V(objects) to keep objects with a backup and compare them after a restore. V(objects) returns networks,
+        pools and the addresses of pods in full, and a fingerprint of every other lasting object. Events, leases, nodes,
+        pods and objects owned by others are left out, as they change by themselves. So are join tokens.
+      - V(rights) must be the only part. It returns only what this user may not do.
+      - V(plan) must be the only part too. It reads networks, pools, device plugins and nodes, whoever made them, for a
+        plan to prove. It fails if this user lacks rights for the proof, and names all of them.
     type: list
     elements: str
     choices: [gpu, ipu, mpi, objects, plan, rights]
     default: []
   networks:
     description:
-      - With V(plan) in O(parts), namespace and name of the only NetworkAttachmentDefinitions that it is about. One
-        without a namespace is in V(default).
-      - Empty is all.
+      - With V(plan) in O(parts), namespace and name of the NetworkAttachmentDefinitions to limit it to. A name without
+        a namespace is in V(default).
+      - Empty for all.
     type: list
     elements: str
     default: []
   expected:
     description:
-      - RV(saved) of an earlier call. V(objects) are compared with it, and what is missing or different is returned
-        instead. What came since is no difference.
+      - RV(saved) of an earlier call. V(objects) are compared with it, and the missing and different ones are returned
+        instead. Newer objects are no difference.
     type: dict
   wait:
-    description: With O(expected), seconds until pods that have just started must have their addresses.
+    description: With O(expected), seconds within which pods that have just started must get their addresses.
     type: int
     default: 0
   namespace:
@@ -67,7 +67,7 @@ options:
 """
 
 EXAMPLES = r"""
-- name: Read what the cluster has
+- name: Read the nodes, operators and add-ons of the cluster
   ipu.fabric.cluster_info:
     kubeconfig: artifacts/admin.conf
   delegate_to: localhost
@@ -81,7 +81,7 @@ EXAMPLES = r"""
   delegate_to: localhost
   run_once: true
 
-- name: Compare the objects of the cluster with those from before
+- name: Compare the objects of the cluster with those of an earlier call
   ipu.fabric.cluster_info:
     kubeconfig: artifacts/admin.conf
     parts: [objects]
@@ -107,8 +107,8 @@ version:
   sample: 1.36.3
 ca:
   description:
-    - Digest of the cluster's CA, as M(ipu.fabric.host_info) has it in C(kubelet).
-    - Empty where the API does not tell.
+    - Digest of the cluster's CA, as M(ipu.fabric.host_info) returns it in C(kubelet).
+    - Empty if the API does not tell.
   returned: success
   type: str
   sample: 0123456789abcdef
@@ -143,7 +143,7 @@ multus:
   elements: str
   sample: [nvidia-network-operator/kube-multus-ds]
 api_groups:
-  description: Names of the API groups that are served. They say what else is installed.
+  description: Names of the served API groups, which show what else is installed.
   returned: success
   type: list
   elements: str
@@ -169,15 +169,15 @@ nv_ipam:
   elements: str
   sample: [nvidia-network-operator/nv-ipam-node]
 network_operators:
-  description: The network operators, each with C(namespace), C(name), C(version), and C(release), its name in helm.
+  description: The network operators, each with C(namespace), C(name), C(version), and C(release), its Helm release.
   returned: success
   type: list
   elements: dict
   sample: [{namespace: nvidia-network-operator, name: network-operator, version: 26.7.1, release: network-operator}]
 own:
   description:
-    - Those of RV(network_operators) and RV(whereabouts), as namespace and name, that this collection installed, by
-      their helm release or by its NicClusterPolicy.
+    - Namespace and name of those in RV(network_operators) and RV(whereabouts) that this collection installed, as their
+      Helm release or its NicClusterPolicy shows.
   returned: success
   type: list
   elements: str
@@ -189,8 +189,8 @@ policy_ipam:
   sample: nv-ipam
 device_plugin:
   description:
-    - Which policy of this collection has the RDMA device plugin, V(cluster) or V(node) for NicNodePolicies. Empty
-      without one.
+    - Which policy of this collection has the RDMA device plugin, V(cluster) for the NicClusterPolicy or V(node) for
+      NicNodePolicies. Empty if none has.
   returned: success
   type: str
   sample: cluster
@@ -201,7 +201,7 @@ node_policies:
   elements: str
   sample: [fabric-1b0f8d2c]
 policy_in_chart:
-  description: Whether the NicClusterPolicy belongs to the chart, and an upgrade without it would delete it.
+  description: Whether the NicClusterPolicy belongs to the chart, so that an upgrade without it would delete it.
   returned: success
   type: bool
   sample: false
@@ -212,7 +212,7 @@ gpu:
   contains:
     operators:
       description:
-        - The GPU operators, each with C(namespace), C(name), C(version), C(release), its name in helm, and C(ours),
+        - The GPU operators, each with C(namespace), C(name), C(version), C(release), its Helm release, and C(ours),
           whether this collection installed it.
       returned: success
       type: list
@@ -220,7 +220,7 @@ gpu:
       sample: [{namespace: gpu-operator, name: gpu-operator, version: 26.7.0, release: gpu-operator, ours: true}]
     pods:
       description:
-        - Namespace and name of each running pod that asks for a resource of C(nvidia.com), outside the operators'
+        - Namespace and name of each running pod that requests a resource of C(nvidia.com), outside the operators'
           namespaces.
       returned: success
       type: list
@@ -234,8 +234,8 @@ gpu:
       sample: []
     labelled:
       description:
-        - Nodes with labels of the operator, each with C(name), and C(labels) as M(ipu.fabric.node_labels) takes them to
-          remove them.
+        - Nodes with labels of the operator, each with C(name), and C(labels) in the form with which
+          M(ipu.fabric.node_labels) removes them.
       returned: success
       type: list
       elements: dict
@@ -247,7 +247,7 @@ ipu:
   contains:
     operators:
       description:
-        - The IPU operators, each with C(namespace), C(name), C(version), C(release), its name in helm, and
+        - The IPU operators, each with C(namespace), C(name), C(version), C(release), its Helm release, and
           C(available), whether its controller is available.
       returned: success
       type: list
@@ -259,7 +259,7 @@ ipu:
           release: ipu-operator
           available: true
     own:
-      description: Those of RV(ipu.operators), as namespace and name, whose helm release this collection installed.
+      description: Namespace and name of those in RV(ipu.operators) whose Helm release this collection installed.
       returned: success
       type: list
       elements: str
@@ -271,7 +271,7 @@ ipu:
       elements: dict
       sample: [{host: 10.5.212.116, port: 8090, label: ipunode=true}]
     labelled:
-      description: The nodes with a label of a controller, each with C(name) and C(labels), those of its labels.
+      description: The nodes with a label of a controller, each with C(name) and these C(labels).
       returned: success
       type: list
       elements: dict
@@ -282,17 +282,17 @@ ipu:
       type: str
       sample: "2027-11-21T10:00:00+00:00"
     certificate_days:
-      description: Whole days until then.
+      description: Whole days until RV(ipu.certificate_end).
       returned: success
       type: int
       sample: 364
     tracker:
-      description: Whether the ConfigMap exists in which the operator keeps its partitions.
+      description: Whether the ConfigMap in which the operator keeps its partitions exists.
       returned: success
       type: bool
       sample: true
     definition:
-      description: Whether IPUJobs are a kind of the cluster.
+      description: Whether the cluster knows the kind IPUJob.
       returned: success
       type: bool
       sample: true
@@ -320,12 +320,12 @@ mpi:
       sample: [training/resnet]
 rights:
   description: The rights that C(ipu.fabric.site) needs and this user lacks, each a verb and a resource.
-  returned: with V(rights) in O(parts), and with it no other value but RV(present) and RV(user)
+  returned: with V(rights) in O(parts), when only RV(present) and RV(user) are returned besides
   type: list
   elements: str
   sample: [create namespaces, patch nodes]
 user:
-  description: The user that lacks RV(rights), as the API names it. Empty where it lacks none, or the API does not say.
+  description: The user that lacks RV(rights), as the API names it. Empty if it lacks none or the API does not say.
   returned: with V(rights) in O(parts)
   type: str
   sample: system:serviceaccount:default:viewer
@@ -333,12 +333,12 @@ plan:
   description:
     - What the cluster has, as a plan for M(ipu.fabric.fabric_probe) and M(ipu.fabric.fabric_report). C(not_proved) says
       what could not be derived or is not proved, and why.
-  returned: with V(plan) in O(parts), and with it no other value but RV(present)
+  returned: with V(plan) in O(parts), when only RV(present) is returned besides
   type: dict
 saved:
   description:
-    - C(objects) of the fabric, as the API has them, C(digests) of all objects by kind and name, and C(addresses), which
-      pod has which address on which network.
+    - C(objects) of the fabric as the API has them, C(digests) of all objects by kind and name, and C(addresses), the
+      address of each pod on each network.
   returned: with V(objects) in O(parts) and without O(expected)
   type: dict
 count:
@@ -358,7 +358,7 @@ different:
   elements: str
   sample: ["ConfigMap default/settings"]
 moved:
-  description: Pods that have other addresses than they had, or none. Pods that have ended do not count.
+  description: Pods whose addresses have changed or are gone. Pods that have ended do not count.
   returned: with O(expected)
   type: list
   elements: str

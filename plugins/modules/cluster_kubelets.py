@@ -7,17 +7,17 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: cluster_kubelets
-short_description: Configure kubelets to come, and approve the certificates that those of planned hosts ask for
+short_description: Configure future kubelets, and approve the certificate requests of planned nodes
 version_added: 0.1.0
 description:
-  - Sets O(settings) in the ConfigMap C(kube-system/kubelet-config), and leaves all others as they are. kubeadm writes
-    it to hosts that join, and to all nodes in an upgrade. Existing nodes are changed by
+  - Sets O(settings) in the ConfigMap C(kube-system/kubelet-config), and leaves all other settings as they are. kubeadm
+    writes this configuration to hosts that join, and to all nodes in an upgrade. To change existing nodes, use
     M(ipu.fabric.kubelet_config).
-  - A kubelet with C(serverTLSBootstrap) has its serving certificate signed by the cluster, and asks again before that
-    ends. Kubernetes approves none of these requests by itself.
-  - Approved is a request that the kubelet of a node in O(nodes) has made, for the name of that node and its addresses,
-    no more and no less, as a server of the group C(system:nodes).
-  - All others stay pending, and are named in a warning and in RV(left).
+  - A kubelet with C(serverTLSBootstrap) requests its serving certificate from the cluster, and a new one before that
+    expires. Kubernetes approves none of these requests by itself.
+  - Approves a request if the kubelet of a node in O(nodes) made it for exactly the name and addresses of that node, as
+    a server of the group C(system:nodes).
+  - All other requests stay pending. A warning and RV(left) name them.
 author: ipu.fabric contributors (@ipu-fabric)
 requirements:
   - cryptography
@@ -34,27 +34,27 @@ options:
     type: dict
     default: {}
   nodes:
-    description: The addresses of each node, by its name. Without any, requests are left alone.
+    description: The addresses of each node, by its name. If empty, requests are left alone.
     type: dict
     required: true
   awaited:
-    description: Nodes to wait for, until their kubelets answer the API server.
+    description: Nodes to wait for until their kubelets answer the API server.
     type: list
     elements: str
     default: []
   requested:
-    description: Nodes to wait for, until a request of each has been approved in this call.
+    description: Nodes to wait for until this call has approved a request of each.
     type: list
     elements: str
     default: []
   timeout:
-    description: Seconds to wait for them.
+    description: Seconds to wait for O(awaited) and O(requested).
     type: int
     default: 120
 """
 
 EXAMPLES = r"""
-- name: Approve what the kubelets of two hosts ask for
+- name: Approve the certificate requests of two nodes
   ipu.fabric.cluster_kubelets:
     kubeconfig: artifacts/admin.conf
     nodes:
@@ -73,7 +73,7 @@ approved:
   returned: success
   sample: ["csr-7x2vl of system:node:w1"]
 left:
-  description: Requests that do not fit, each with the reason. They stay pending.
+  description: Requests that were not approved, each with the reason. They stay pending.
   type: list
   elements: str
   returned: success

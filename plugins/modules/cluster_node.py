@@ -7,14 +7,14 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: cluster_node
-short_description: Remove nodes from a cluster, with the addresses that their pods had
+short_description: Remove nodes from a cluster, and release the addresses of their pods
 version_added: 0.1.0
 description:
-  - Deletes the nodes, and the pods that are left of them without waiting for a kubelet. Drain a node before, and see
-    that its kubelet does not run any more.
-  - Waits until the controllers of nv-ipam and of Calico have taken back the blocks of these nodes.
-  - Gives back the addresses that whereabouts keeps for pods that do not exist, or have other addresses. Nothing tells
-    on which node such a pod was, so these are all that have leaked. They are looked at twice.
+  - Deletes the nodes, and their remaining pods without waiting for a kubelet. Drain a node first, and make sure that
+    its kubelet has stopped.
+  - Waits until the controllers of nv-ipam and Calico have reclaimed the blocks of these nodes.
+  - Releases the addresses that whereabouts keeps for pods that do not exist or have other addresses. Nothing tells on
+    which node such a pod ran, so all leaked addresses are released. Each is checked twice before.
 author: ipu.fabric contributors (@ipu-fabric)
 requirements:
   - netaddr
@@ -31,7 +31,7 @@ options:
     choices: [absent]
     required: true
   names:
-    description: Names of the nodes. Those that the cluster does not have are no error.
+    description: Names of the nodes. A node that the cluster does not have is no error.
     type: list
     elements: str
     required: true
@@ -40,7 +40,7 @@ options:
     type: int
     default: 60
   settle:
-    description: Seconds after which the pools are read again where an address seems to be leaked.
+    description: Seconds after which the pools are read again if an address seems to be leaked.
     type: int
     default: 5
 """
@@ -55,7 +55,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 left:
-  description: Blocks that the controllers of nv-ipam and of Calico had not taken back in time. They still do.
+  description: Blocks that the controllers of nv-ipam and Calico had not reclaimed in time. They will do so later.
   returned: success
   type: list
   elements: str

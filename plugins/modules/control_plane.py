@@ -7,14 +7,14 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: control_plane
-short_description: Change the settings of a control plane that runs
+short_description: Change the settings of a running control plane
 version_added: 0.1.0
 description:
-  - Has kubeadm render the manifests of the static pods, and puts those in place whose arguments differ. Files that they
-    name come first. Then it waits for the pods and for C(/readyz) of this host's API server.
-  - Where that does not come up, the earlier manifests and files are put back, and the module fails. One that was killed
-    meanwhile is completed or put back by the next call.
-  - Refuses where a manifest has something that the configuration of kubeadm has not, since that would be lost.
+  - Has kubeadm render the manifests of the static pods, and replaces those whose arguments differ. Files that the
+    manifests name are written first. Then it waits for the pods and for C(/readyz) of this host's API server.
+  - If that does not come up, the module restores the earlier manifests and files, and fails. A change that was killed
+    meanwhile is completed or rolled back by the next call.
+  - Refuses if a manifest has something that kubeadm's configuration lacks, since that would be lost.
   - Call it on one control plane after another.
 author:
   - ipu.fabric contributors (@ipu-fabric)
@@ -24,11 +24,11 @@ extends_documentation_fragment:
 options:
   state:
     description:
-      - V(present) is the settings.
-      - V(files) only writes O(files), on a host that is to become a control plane.
-      - V(settled) ends a change that was interrupted, and does nothing else.
+      - V(present) applies the settings.
+      - V(files) only writes O(files), on a host that will become a control plane.
+      - V(settled) completes or rolls back an interrupted change, and does nothing else.
       - V(uploaded) writes O(configuration) into the ConfigMap kubeadm-config. V(read) only reads it, and the names of
-        the keys of Secrets on this host.
+        this host's encryption keys for Secrets.
     type: str
     choices: [present, files, settled, uploaded, read]
     default: present
@@ -41,26 +41,27 @@ options:
     elements: dict
     default: []
   files:
-    description: Files that arguments name. They are written for root alone.
+    description: Files that arguments name. Only root may read them.
     type: list
     elements: dict
     default: []
     suboptions:
       path:
-        description: Where it is.
+        description: Path of the file.
         type: path
         required: true
       content:
-        description: What is in it.
+        description: Content of the file.
         type: str
         required: true
   private:
-    description: Whether manifests, kubeconfigs, keys and the data of etcd are made unreadable for others than root.
+    description: Whether manifests, kubeconfigs, keys and the data of etcd are made readable by root only.
     type: bool
     default: true
   super_admin:
     description:
-      - Whether C(super-admin.conf) stays. Else it is removed once C(admin.conf) works, if kubeadm can regenerate it.
+      - Whether C(super-admin.conf) stays. Otherwise it is removed once C(admin.conf) works, if kubeadm can regenerate
+        it.
     type: bool
     default: true
   configuration:
@@ -68,7 +69,7 @@ options:
     type: str
     default: ""
   ready_timeout:
-    description: Seconds to wait for the static pods and the API server, and again where they are put back.
+    description: Seconds to wait for the static pods and the API server, and again after a rollback.
     type: int
     default: 300
   lock_timeout:
@@ -82,22 +83,23 @@ options:
 """
 
 EXAMPLES = r"""
-- name: End a change that was interrupted
+- name: Complete or roll back an interrupted change
   ipu.fabric.control_plane:
     state: settled
 """
 
 RETURN = r"""
 action:
-  description: What had to be done, V(nothing), V(completed) or V(restored).
+  description: What was done, V(nothing), V(completed) or V(restored).
   type: str
   returned: with O(state=settled)
 configuration:
-  description: The ClusterConfiguration, as YAML. Empty where the ConfigMap has none.
+  description: The ClusterConfiguration, as YAML. Empty if the ConfigMap has none.
   type: str
   returned: with O(state=read)
 encryption:
-  description: Names and digests of the keys of Secrets, as M(ipu.fabric.secrets_encryption) reads them on this host.
+  description:
+    - Names and digests of the encryption keys for Secrets, as M(ipu.fabric.secrets_encryption) reads them on this host.
   type: dict
   returned: with O(state=read)
 """

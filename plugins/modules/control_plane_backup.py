@@ -7,17 +7,17 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: control_plane_backup
-short_description: Pack what only a control plane has into an archive, and look after backups
+short_description: Archive the state of a control plane, and manage backups
 version_added: 0.1.0
 description:
-  - Runs on a control plane that kubeadm made. Takes a snapshot of etcd, and packs it with
-    C(/etc/kubernetes/pki) and the file that has the keys for secrets in etcd, if there is one.
-  - It asks the etcd there, and needs neither C(etcdctl) nor the API server, nor a majority of the members. A snapshot
-    is kept only if its digest proves that it is whole.
-  - Writes an archive in C(/var/lib/ipu-fabric/backup), for root alone, with a name of its own. Whoever fetches it
-    removes it; one that is older than a day is removed by the next backup.
-  - Waits for another backup, and for C(kubeadm), on the same host.
-  - With O(path) it looks after a directory of backups instead, on the controller.
+  - Runs on a control plane that kubeadm set up. Takes a snapshot of etcd, and packs it with C(/etc/kubernetes/pki) and
+    the file with the encryption keys for Secrets, if there is one.
+  - It queries the etcd on that host, and needs neither C(etcdctl) nor the API server nor a quorum. A snapshot is kept
+    only if its digest proves that it is complete.
+  - Writes an archive with a unique name to C(/var/lib/ipu-fabric/backup), for root alone. Whoever fetches it must
+    remove it; the next backup removes archives that are older than a day.
+  - Waits while another backup or C(kubeadm) runs on the same host.
+  - With O(path), it manages backups in a directory on the controller instead.
 author:
   - ipu.fabric contributors (@ipu-fabric)
 extends_documentation_fragment:
@@ -25,25 +25,24 @@ extends_documentation_fragment:
 attributes:
   check_mode:
     support: full
-    details: Asks etcd, finds the files, and checks that there is room.
+    details: Queries etcd, finds the files, and checks that there is enough space.
   diff_mode:
     support: full
-    details: Shows the names of files and backups, and nothing that is in them.
+    details: Shows the names of files and backups, but not their content.
   idempotent:
     support: partial
     details: V(verified) changes nothing. Every run makes a new archive, and each backup is begun and sealed once.
 options:
   snapshot:
     description:
-      - Write the snapshot of etcd alone, for root alone, into this file. There must be none of that name, and its
-        directory must be there.
+      - Write only the snapshot of etcd to this file, for root alone. The file must not exist yet; its directory must.
     type: path
   state:
     description:
-      - V(begun) makes the directory O(path) with C(.part) at its end, for its owner alone, and fails if it is there.
-      - V(present) takes the directory O(path) with C(.part) at its end, writes C(SHA256SUMS) into it and renames it to
-        O(path). Its files and it are then for its owner alone. Older backups beside it are removed, down to O(keep). A
-        directory that has no C(backup.json) is none, and stays, and so does one with a later time as its name.
+      - V(begun) creates the directory O(path) with the suffix C(.part), for its owner alone, and fails if it exists.
+      - V(present) takes the directory O(path) with the suffix C(.part), writes C(SHA256SUMS) into it and renames it to
+        O(path). Only the owner may then read it and its files. Removes older backups beside it until O(keep) are left.
+        A directory without C(backup.json) is not a backup and stays, and so does a backup whose name is a later time.
       - V(verified) compares every file with C(SHA256SUMS), and fails if one is missing, changed or added.
     type: str
     choices: [begun, present, verified]
@@ -52,11 +51,11 @@ options:
     description: A backup. For V(begun) and V(present) its name is the time in UTC, as in C(20261123T004500Z).
     type: path
   keep:
-    description: How many backups stay, the new one included.
+    description: How many backups to keep, including the new one.
     type: int
     default: 7
   expected:
-    description: SHA-256 of files by name, from where they were fetched.
+    description: SHA-256 of files by name, as computed on the hosts that they were fetched from.
     type: dict
     default: {}
   timeout:
@@ -66,11 +65,11 @@ options:
 """
 
 EXAMPLES = r"""
-- name: Pack a control plane
+- name: Archive the state of a control plane
   ipu.fabric.control_plane_backup:
   register: packed
 
-- name: Prove that a backup is whole
+- name: Verify that a backup is complete
   ipu.fabric.control_plane_backup:
     state: verified
     path: artifacts/backups/20261123T004500Z
@@ -83,11 +82,11 @@ path:
   returned: always
   type: str
 sha256:
-  description: Its digest, as C(sha256sum) prints it. Empty in check mode.
+  description: Digest of the file, as C(sha256sum) prints it. Empty in check mode.
   returned: without O(path)
   type: str
 files:
-  description: What is in it, C(etcd.db) and the files of the host.
+  description: Content of the archive, C(etcd.db) and the files of the host.
   returned: without O(snapshot) and O(path)
   type: list
   elements: str
@@ -105,12 +104,12 @@ pruned:
 later:
   description:
     - Names of backups that are later than this one. The clock was ahead when they were taken, or is behind now. They
-      are not removed, and not counted.
+      are neither removed nor counted.
   returned: with O(path) and O(state=present)
   type: list
   elements: str
 sums:
-  description: SHA-256 of its files by name.
+  description: SHA-256 of the backup's files by name.
   returned: with O(state=verified)
   type: dict
 about:

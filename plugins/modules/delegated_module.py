@@ -8,14 +8,14 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: delegated_module
-short_description: Run a module on hosts outside of the play, on many at a time
+short_description: Run a module on many hosts outside the play at a time
 version_added: 0.1.0
 author: ipu.fabric contributors (@ipu-fabric)
 description:
-  - Delegates a module to each of O(hosts), as a loop with C(delegate_to) does. Such a loop takes one host after
-    another; this action takes as many at a time as Ansible has forks.
-  - It is meant for modules that only read. A run with C(--limit) still needs the facts of the other hosts.
-  - Does not fail because of a host. What became of it is in RV(hosts).
+  - Delegates a module to each of O(hosts), as a loop with C(delegate_to) does. Such a loop runs on one host after
+    another; this action runs on as many at a time as Ansible has forks.
+  - Meant for modules that only read, since a run with C(--limit) still needs the facts of the other hosts.
+  - Does not fail when the module fails on a host. RV(hosts) has the result of each host.
 extends_documentation_fragment:
   - ipu.fabric.attributes
   - ipu.fabric.attributes.info
@@ -29,7 +29,7 @@ options:
     type: dict
     required: true
   timeout:
-    description: Seconds in which each host has to answer. V(0) is no limit.
+    description: Seconds within which each host must answer. V(0) sets no limit.
     type: int
     default: 0
   also:
@@ -39,7 +39,7 @@ options:
     default: []
     suboptions:
       hosts:
-        description: Their names. Hosts that are not in the option O(hosts) are left out.
+        description: Names of the hosts. Hosts that are not in the option O(hosts) are left out.
         type: list
         elements: str
         required: true
@@ -62,7 +62,7 @@ RETURN = r"""
 hosts:
   description:
     - What the module returned on each host.
-    - V(unreachable) and V(msg) of a host that could not be reached, V(failed) and V(msg) where the module failed.
+    - V(unreachable) and V(msg) of a host that could not be reached, V(failed) and V(msg) if the module failed.
   returned: success
   type: dict
   sample: {w1: {changed: false, host: {hostname: w1}}, w2: {unreachable: true, msg: Connection timed out}}

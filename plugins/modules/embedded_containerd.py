@@ -7,14 +7,15 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: embedded_containerd
-short_description: Set up the containerd that k3s and RKE2 carry
+short_description: Set up the containerd embedded in k3s and RKE2
 version_added: 0.1.0
 description:
   - Gives the containerd of k3s or RKE2 a registry mirror (C(registries.yaml)), and tables of its configuration.
-  - The tables are a drop-in where the distribution imports such, else a template that extends that of the distribution.
-  - Files that somebody else wrote are left as they are; where they lack what is wanted, the module fails and says so.
-  - k3s and RKE2 read these files when they start. If they do not start with them, they get the former ones back, and
-    the module fails.
+  - The tables are written to a drop-in if the distribution imports drop-ins, otherwise to a template that extends the
+    distribution's own.
+  - Files that somebody else wrote are left as they are; if they lack a requested setting, the module fails and says so.
+  - k3s and RKE2 read these files when they start. If they do not start with the new files, the module restores the
+    former ones and fails.
 author:
   - ipu.fabric contributors (@ipu-fabric)
 extends_documentation_fragment:
@@ -28,20 +29,21 @@ options:
     default: ""
   config:
     description:
-      - Tables for containerd's configuration, by the names of the version that is in use. They may have passwords in
-        them, so neither logs nor results have them.
+      - Tables for containerd's configuration, named as the containerd version in use names them. They may contain
+        passwords, so they appear in neither logs nor results.
       - Empty removes what this module wrote.
     type: dict
     default: {}
   restart:
     description:
-      - Restart the service if it runs with old files. Its containers go on meanwhile, but not the API server and the
-        etcd of a server. It returns when the API server of the host and the pods that were ready are so again.
-      - Without it the service is only named in RV(stale).
+      - Restart the service if it runs with old files. Its containers keep running meanwhile, but not the API server and
+        etcd of a server. The module returns when the host's API server and the pods that were ready before are ready
+        again.
+      - Otherwise RV(stale) only names the service.
     type: bool
     default: false
   node_name:
-    description: Name of the host's node. Empty is the host name in lower case.
+    description: Name of the host's node. Empty for the host name in lower case.
     type: str
     default: ""
   timeout:
@@ -51,7 +53,7 @@ options:
 """
 
 EXAMPLES = r"""
-- name: Have images from a mirror
+- name: Pull images from a mirror
   ipu.fabric.embedded_containerd:
     registry_mirror: https://mirror.example.com:5000
 """
@@ -62,7 +64,7 @@ distribution:
   type: str
   returned: success
 server:
-  description: Whether the service has the API server in it.
+  description: Whether the service includes the API server.
   type: bool
   returned: success
 stale:

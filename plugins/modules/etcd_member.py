@@ -7,12 +7,13 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: etcd_member
-short_description: Remove etcd members of control planes that were reinstalled, or leave the cluster
+short_description: Remove etcd members of control planes that were reinstalled or will leave the cluster
 version_added: 0.1.0
 description:
-  - A control plane that lost its disk is still a member of etcd, and kubeadm lets no other join while a member is down.
-  - Removes the members at these addresses. Runs on a control plane that is in the cluster, in its etcd pod.
-  - Refuses while an etcd answers at one of the addresses, unless O(alive). Changes nothing then.
+  - A control plane that lost its disk is still a member of etcd, and kubeadm lets no other control plane join while a
+    member is down.
+  - Removes the members at O(addresses). Runs on a control plane of the cluster, in its etcd pod.
+  - Refuses, and changes nothing, while an etcd answers at one of the addresses, unless O(alive) is set.
 author:
   - ipu.fabric contributors (@ipu-fabric)
 extends_documentation_fragment:
@@ -25,16 +26,16 @@ options:
     choices: [absent]
     required: true
   addresses:
-    description: Addresses of control planes whose members go. With none the members are only read.
+    description: Addresses of control planes whose members to remove. If empty, the members are only read.
     type: list
     elements: str
     required: true
   alive:
-    description: Also remove members that still answer. Their hosts leave the cluster next.
+    description: Also remove members that still answer. Use it for hosts that will leave the cluster next.
     type: bool
     default: false
   node_name:
-    description: Name of the node that this runs on. Empty takes the host's.
+    description: Name of the node that the module runs on. Empty for the host's.
     type: str
     default: ""
 """

@@ -12,15 +12,16 @@ short_description: Plan a cluster and its fabric networks from what its hosts re
 version_added: 0.1.0
 author: ipu.fabric contributors (@ipu-fabric)
 description:
-  - Decides which NIC, addresses, releases and V-IPU controllers are used, and finds what is impossible and why.
-  - Runs on the controller and asks no host. The same input gives the same plan, if O(questions) get the same answers.
+  - Decides which NICs, addresses, releases and V-IPU controllers are used, and reports what is impossible and why.
+  - Runs on the controller and contacts no host. The same input gives the same plan, if O(questions) get the same
+    answers.
   - A host that did not answer is planned from observations.json of the last run, so that it keeps its place in the
-    pools, and its addresses. It is still an error, unless O(allow) has V(unobserved).
-  - Compares itself with the existing cluster. What no role can change is an error.
-  - Reports no change, since it changes no host. RV(plan.since) says what is decided differently than in the plan that
-    was applied, or else in that of the last run.
+    pools and its addresses. This is still an error, unless O(allow) has V(unobserved).
+  - Compares the plan with the existing cluster. A difference that no role can remove is an error.
+  - Reports no change, since it changes no host. RV(plan.since) lists the decisions that differ from the applied plan
+    or, without one, from the plan of the last run.
   - C(docs/plan.schema.json) of the collection describes every field of plan.json.
-  - Does not fail because of findings. They are in RV(plan.findings).
+  - Does not fail because of findings. RV(plan.findings) lists them.
 requirements:
   - jmespath
   - netaddr
@@ -39,22 +40,22 @@ options:
     required: true
   site:
     description:
-      - Whether options that are not given are taken from the variables of the role P(ipu.fabric.fabric#role), O(cni)
-        from C(fabric_cni). O(artifacts_dir), O(bundle), O(kubeconfig), O(plan_file) and O(proxy) are not.
+      - Whether options that are not set are taken from the variables of the role P(ipu.fabric.fabric#role), such as
+        O(cni) from C(fabric_cni). O(artifacts_dir), O(bundle), O(kubeconfig), O(plan_file) and O(proxy) are not.
     type: bool
     default: false
   scope:
     description:
-      - V(plan) is the whole plan.
+      - V(plan) makes the whole plan.
       - V(preflight) checks hosts and their NICs only, and writes no files.
-      - V(ports) only says which ports each host has to reach of the others, and which ones others need of it.
-      - V(cluster) fails if O(cluster) is another one than that of O(hosts), unless O(allow) has V(other-cluster), and
-        if a host says that it is a node which is another host.
-      - V(upgrade) says which nodes of O(cluster) an upgrade to O(kubernetes_version) takes, in which turns, and what
-        forbids it.
-      - V(drift) adds O(drift) to O(plan), and writes its files again.
-      - V(applied) keeps O(plan) as the one that was applied, with which later plans are compared.
-      - V(derived) tells O(plan), which M(ipu.fabric.cluster_info) derived from a cluster, and writes its files.
+      - V(ports) only lists the ports of other hosts that each host must reach, and the ports that others need on it.
+      - V(cluster) fails if O(cluster) is not the cluster of O(hosts), unless O(allow) has V(other-cluster), and if a
+        host claims to be a node that is another host.
+      - V(upgrade) lists the nodes of O(cluster) that an upgrade to O(kubernetes_version) covers, in which order, and
+        what prevents it.
+      - V(drift) adds O(drift) to O(plan), and rewrites its files.
+      - V(applied) saves O(plan) as the applied plan, with which later plans are compared.
+      - V(derived) describes O(plan), which M(ipu.fabric.cluster_info) derived from a cluster, and writes its files.
     type: str
     choices: [plan, preflight, ports, cluster, upgrade, drift, applied, derived]
     default: plan
@@ -63,61 +64,64 @@ options:
     type: dict
     default: {}
   all_findings:
-    description: Whether RV(text) tells a warning of the last run's plan.json in full again, in place of one line.
+    description:
+      - Whether RV(text) shows a warning that the last run's plan.json already has in full again, instead of in one
+        line.
     type: bool
     default: false
   refuse:
     description:
-      - What RV(refusal) names beside errors, V(changes) where there is something to do, and V(unbuilt) where no host is
-        in a cluster yet.
+      - What RV(refusal) names besides errors, V(changes) if there is something to do, and V(unbuilt) if no host is in a
+        cluster yet.
     type: list
     elements: str
     choices: [changes, unbuilt]
     default: []
   drift:
     description:
-      - What the modules of the API would change, for O(scope=drift). They keep it as a fact in the playbook
-        C(ipu.fabric.drift).
+      - What the modules for the Kubernetes API would change, for O(scope=drift). In the playbook C(ipu.fabric.drift)
+        they keep it as a fact.
     type: list
     elements: dict
     default: []
   cluster:
     description:
-      - The cluster that a kubeconfig leads to, for O(scope=cluster) and O(scope=upgrade). V(kubeconfig) is where that
-        is, V(ca), V(version) and V(nodes) are those of M(ipu.fabric.cluster_info).
+      - The cluster that a kubeconfig points to, for O(scope=cluster) and O(scope=upgrade). V(kubeconfig) is the path of
+        that file; V(ca), V(version) and V(nodes) come from M(ipu.fabric.cluster_info).
       - For O(scope=applied), V(kubeconfig) is a path on V(host), which connects to the API, and V(image) the image of
-        the proof, if it is another one than usually. RV(text) has them.
-      - Each of O(hosts) that trusts a CA has to trust this one. Where none does, one of them has to be a node.
+        the proof, if it is not the default. RV(text) shows them.
+      - Each of O(hosts) that trusts a CA must trust V(ca). If none trusts a CA, one of them must be a node.
     type: dict
     default: {}
   questions:
-    description: What the controller asks of sources, as C(ipu.fabric.wish) decides it, for twelve seconds at most.
+    description:
+      - What the controller requests from sources, as C(ipu.fabric.wish) decides it, for twelve seconds at most.
     type: list
     elements: dict
     default: []
   artifacts_dir:
     description:
       - Folder for plan.json, plan.html, and observations.json, which keeps what the hosts reported. Created if needed.
-      - applied.json is the plan that was applied.
+      - applied.json is the applied plan.
       - Empty writes nothing.
     type: path
     default: ""
   plan_file:
     description:
-      - A plan.json that somebody has approved. Where a decision of this plan differs, each difference is an
-        error (C(plan-moved)). So is a file that is no plan of these hosts (C(plan-file)).
+      - A plan.json that somebody has approved. Each decision that differs from it is an error (C(plan-moved)). So is a
+        file that is not a plan of these hosts (C(plan-file)).
       - Findings, the support of releases, certificates, and the state of the existing cluster are not compared.
-      - The file itself is never written, also where it is the plan.json in O(artifacts_dir).
+      - The file itself is never written, even if it is the plan.json in O(artifacts_dir).
       - Empty compares nothing.
     type: path
     default: ""
   observations:
     description:
-      - A recording to plan from, in place of what O(hosts) reported. It is an observations.json that this module has
-        written, the same with C(.gz), or an archive of M(ipu.fabric.support_archive).
-      - Each host is planned as it was then, and the plan is as of that day. One without a recording is an error, unless
-        O(allow) has V(unobserved).
-      - No observations.json is written then.
+      - A recording to plan from, instead of what O(hosts) reported. It is an observations.json that this module wrote,
+        the same file compressed as C(.gz), or an archive of M(ipu.fabric.support_archive).
+      - Each host is planned as it was then, and the plan is as of that day. A host without a recording is an error,
+        unless O(allow) has V(unobserved).
+      - If set, no observations.json is written.
     type: path
     default: ""
   inventory_sources:
@@ -127,20 +131,20 @@ options:
     default: []
   inventory_groups:
     description:
-      - The groups of the inventory with their hosts, the variable V(groups). A group that is named nearly like one of
-        the collection's is a finding.
+      - The groups of the inventory with their hosts, as in the variable V(groups). A group whose name nearly matches
+        one of the collection's is a finding.
       - So is a variable among V(variables) of O(hosts) that the collection does not read.
     type: dict
     default: {}
   kubeconfig:
     description:
-      - The kubeconfig that is used for the API on the controller. If it is there, it has to be of the cluster that the
+      - The kubeconfig that is used for the API on the controller. If it exists, it must be for the cluster that the
         hosts are in.
       - Empty compares nothing.
     type: path
     default: ""
   rights:
-    description: What the kubeconfig may not do, RV(ipu.fabric.cluster_info#module:rights).
+    description: Rights that the kubeconfig lacks, RV(ipu.fabric.cluster_info#module:rights).
     type: list
     elements: str
     default: []
@@ -149,7 +153,8 @@ options:
     type: str
     default: ""
   api_answers:
-    description: Whether the API of a cluster that others manage answers with its kubeconfig, as far as it was asked.
+    description:
+      - Whether the API of a cluster that is managed elsewhere answers with its kubeconfig, as far as it was asked.
     type: bool
     default: true
   bundle:
@@ -158,8 +163,9 @@ options:
     default: ""
   proxy:
     description:
-      - Given where downloads go through a proxy, whose URL the plan does not get to know.
-      - C(no_proxy) is a list of what the site reaches without it, C(mirror) its own sources as in C(fabric_mirror).
+      - Set if downloads go through a proxy. The plan does not get the URL of the proxy.
+      - C(no_proxy) lists what the site reaches without it, and C(mirror) has the site's own sources as in
+        C(fabric_mirror).
     type: dict
     default: {}
   allow:
@@ -184,8 +190,7 @@ options:
     default: containerd
   upgrade:
     description:
-      - Whether the plan is that of an upgrade. It is then no error that the cluster runs another release than
-        O(kubernetes_version).
+      - Whether the plan is for an upgrade. The cluster may then run another release than O(kubernetes_version).
     type: bool
     default: false
   cni:
@@ -199,19 +204,19 @@ options:
     type: dict
     default: {}
   cni_bin_directory:
-    description: Where containerd of every node looks for CNI plugins. Empty is what the nodes say.
+    description: Directory in which containerd on every node looks for CNI plugins. Empty for what the nodes report.
     type: str
     default: ""
   cni_network_directory:
-    description: Where it looks for their configurations. Empty is what the nodes say.
+    description: Directory in which it looks for CNI configurations. Empty for what the nodes report.
     type: str
     default: ""
   calico_version:
-    description: Release of Calico, where that is the pod network.
+    description: Release of Calico, if that is the pod network.
     type: str
     default: 3.32.2
   pod_cidr:
-    description: Addresses of pods, one CIDR or one of each family with a comma between.
+    description: Addresses of pods, one CIDR, or one of each family separated by a comma.
     type: str
     default: 10.244.0.0/16
   service_cidr:
@@ -223,11 +228,11 @@ options:
     type: str
     default: ""
   renew_days:
-    description: Days before the end of a certificate of the cluster from which on the plan warns of it.
+    description: How many days before a certificate of the cluster expires the plan starts to warn of it.
     type: int
     default: 30
   admission:
-    description: Whether nodes that are not proved are marked, or closed to new pods.
+    description: Whether nodes that are not proved are only marked (V(warn)), or also closed to new pods (V(enforce)).
     type: str
     choices: ["off", warn, enforce]
     default: "off"
@@ -241,11 +246,12 @@ options:
     choices: [none, baseline, cis]
     default: baseline
   cluster_config:
-    description: What of kubeadm's ClusterConfiguration the site sets itself. It comes before O(hardening).
+    description:
+      - Fields of kubeadm's ClusterConfiguration that the site sets itself. They take precedence over O(hardening).
     type: dict
     default: {}
   control_plane_vip:
-    description: Virtual address that keepalived keeps on one of the control planes, and that is the endpoint then.
+    description: Virtual address that keepalived keeps on one of the control planes. If set, it is the endpoint.
     type: str
     default: ""
   control_plane_vip_router_id:
@@ -269,7 +275,7 @@ options:
     type: str
     default: 26.7.1
   ofed:
-    description: The driver container that is wanted, as the network operator takes it. Empty is none.
+    description: The requested driver container, as the network operator takes it. Empty for none.
     type: dict
     default: {}
   spiderpool_version:
@@ -277,7 +283,7 @@ options:
     type: str
     default: 1.2.2
   gpu:
-    description: Whether the GPU operator is wanted.
+    description: Whether the GPU operator is installed.
     type: bool
     default: false
   gpu_operator_version:
@@ -286,15 +292,17 @@ options:
     default: 26.7.0
   ipam:
     description:
-      - V(auto) takes what the stack brings, otherwise V(nv-ipam) or V(whereabouts). Spiderpool has its own.
-      - Network operators from 25.10 on do not bring whereabouts; RV(plan.releases) then names one of its own.
+      - V(auto) takes what the stack includes, otherwise V(nv-ipam) or V(whereabouts). Spiderpool has its own.
+      - Network operators from 25.10 on do not include whereabouts; RV(plan.releases) then names a separate release of
+        it.
     type: str
     default: auto
   nic_policy:
     description:
       - Which policy of the network operator has the RDMA device plugin. V(cluster) is the NicClusterPolicy, V(node) are
         NicNodePolicies, one for each group of hosts with the same NICs.
-      - V(auto) is what the cluster has; a new one has NicNodePolicies if hosts differ and the release has them.
+      - V(auto) keeps what the cluster has; a new cluster gets NicNodePolicies if hosts differ and the release supports
+        them.
     type: str
     choices: [auto, cluster, node]
     default: auto
@@ -304,14 +312,13 @@ options:
     default: true
   memlock:
     description:
-      - The least limit of locked memory that the proof expects in pods, V(unlimited) or bytes.
+      - The lowest limit of locked memory that the proof accepts in pods, V(unlimited) or bytes.
       - A host that can't give it is an error.
     type: str
     default: unlimited
   memlock_limit:
     description:
-      - The limit that container runtimes are to have, V(infinity) or bytes, as the role P(ipu.fabric.memlock#role)
-        sets it.
+      - The limit that the role P(ipu.fabric.memlock#role) sets for container runtimes, V(infinity) or bytes.
     type: str
     default: infinity
   ntp:
@@ -321,32 +328,32 @@ options:
     default: []
   node_address:
     description:
-      - Which address of a host is its node's, where the inventory has no C(ip). C(interface) is the name of an
-        interface, or a pattern with C(*); C(subnet) a CIDR, or a list of one of each family.
-      - Empty for the address that the default route goes out from, and with CIDRs of both families the other one of
-        that interface.
+      - Which address of a host becomes its node's, if the inventory has no C(ip). C(interface) is the name of an
+        interface, or a pattern with C(*); C(subnet) is a CIDR, or a list with one of each family.
+      - Empty for the source address of the default route and, with CIDRs of both families, the address of the other
+        family on that interface.
     type: dict
     default: {}
   host_sizes:
     description:
-      - What hosts of a role need at least, instead of the figures of this collection. Less is an error.
+      - Minimum sizes of hosts by role, instead of those of this collection. A smaller host is an error.
       - Roles are V(control_plane), V(worker), V(ipu) and V(gpu), each with any of V(cpus), V(memory_gb) and V(disk_gb).
     type: dict
     default: {}
   eviction:
     description:
-      - C(evictionHard) of the kubelets' configuration, where the site sets it.
-      - A host that has less free disk than its kubelet keeps is an error, before it is a node.
+      - C(evictionHard) of the kubelets' configuration, if the site sets it.
+      - A host that is not yet a node and has less free disk space than its kubelet keeps free is an error.
     type: dict
     default: {}
   pods_per_node:
-    description: Pods with a fabric address on each host, at most.
+    description: Maximum number of pods with a fabric address on each host.
     type: int
     default: 8
   vipu_hosts:
     description:
       - V-IPU controllers, instead of those that the hosts name.
-      - Each V(host:port), or a dictionary of V(host), V(port) and V(serves), a list of inventory names.
+      - Each is V(host:port), or a dictionary with V(host), V(port) and V(serves), a list of inventory names.
     type: list
     elements: raw
     default: []
@@ -358,12 +365,12 @@ options:
   sources:
     description:
       - Where packages, charts, manifests and programs come from, as the role P(ipu.fabric.fabric#role) takes it in
-        V(fabric_mirror), with upstream's for what a site leaves out.
-      - One without TLS, and without a digest or a signature, is an error.
+        V(fabric_mirror), with the upstream source for what a site leaves out.
+      - A source with neither TLS nor a digest nor a signature is an error.
     type: dict
     default: {}
   image_digests:
-    description: The digest of each image that is pinned, V(sha256:) and 64 digits, by its whole name with the tag.
+    description: The digest of each pinned image, V(sha256:) and 64 digits, by the full name with the tag.
     type: dict
     default: {}
 """
@@ -378,7 +385,7 @@ EXAMPLES = r"""
   run_once: true
   register: __plan
 
-- name: List what has to be fixed first
+- name: List what must be fixed first
   ansible.builtin.debug:
     msg: "{{ __plan.plan.findings | selectattr('level', 'eq', 'error') }}"
   run_once: true
@@ -401,34 +408,34 @@ plan:
       type: dict
     summary:
       description:
-        - What comes of the plan. V(hosts) has for each host a V(word) (V(install), V(join), V(rejoin), V(finish),
-          V(upgrade), V(change), V(untouched) or V(unknown)) and V(why), V(counts) the number of hosts by word, V(line)
-          a sentence.
+        - What applying the plan would do. V(hosts) has for each host a V(word) (V(install), V(join), V(rejoin),
+          V(finish), V(upgrade), V(change), V(untouched) or V(unknown)) and V(why), V(counts) the number of hosts by
+          word, and V(line) a sentence.
         - V(state) is V(nothing), V(changes) or V(errors), and V(exit_code) 0, 2 or 1.
       type: dict
     since:
       description:
-        - What is decided differently than in an earlier plan, V(moved), each with a V(mark), V(host), V(thing) and
-          V(fields). V(time) is when that plan was made, V(applied) whether it is the one that was applied.
+        - How the decisions differ from an earlier plan, as V(moved), each with a V(mark), V(host), V(thing) and
+          V(fields). V(time) is when that plan was made, V(applied) whether it is the applied plan.
         - Null without an earlier plan.
       type: dict
     drift:
-      description: O(drift) as seen at V(drift_time), unless O(scope=applied) came after it, else null.
+      description: O(drift) as seen at V(drift_time). Null without any, and once a plan was applied after it.
       type: list
       elements: dict
     drift_time:
-      description: When the drift was seen, in UTC. Empty where nobody has looked.
+      description: When the drift was seen, in UTC. Empty if nobody has looked.
       type: str
     releases:
       description:
-        - Releases that go together, what the network operator's can do, and the images of its components.
+        - Releases that go together, the capabilities of the network operator's, and the images of its components.
         - V(whereabouts) is a release to install on its own if V(whereabouts_standalone), else empty.
       type: dict
     cluster:
       description:
         - V(pod_cidr), V(service_cidr), V(endpoint), V(control_planes), V(workers), V(single_node).
-        - V(distribution) has the V(name) of what makes the nodes (V(kubeadm), V(k3s), V(rke2), or V(none) where that is
-          not known), V(containerd_socket), V(cni_bin_directory) and V(cni_network_directory), empty for the usual one.
+        - V(distribution) has the V(name) of what makes the nodes (V(kubeadm), V(k3s), V(rke2), or V(none) if that is
+          not known), V(containerd_socket), V(cni_bin_directory) and V(cni_network_directory), empty for the default.
         - V(runtime) has the V(name) of what runs containers, empty where Kubernetes is managed elsewhere, the release
           of V(cri_dockerd), and V(kubelet_feature_gates) that the runtime needs.
         - V(virtual_address) has the V(address), V(router_id) and V(members) of keepalived, null without one.
@@ -439,7 +446,7 @@ plan:
     hardening:
       description:
         - The V(level) of O(hardening), its V(settings) for the control plane, and V(due), the control planes that do
-          not run as planned with what changes there. Null where Kubernetes is managed elsewhere.
+          not run as planned, with what changes there. Null where Kubernetes is managed elsewhere.
         - V(left_out) has the V(name) of each setting that this cluster does not get, and V(why).
       type: dict
     hosts:
@@ -447,7 +454,7 @@ plan:
         - For each host V(node), V(address), V(roles), and V(links) by the name of the network.
         - A link has V(netdev), V(pci), V(mac), V(driver), V(kind), V(lower), V(device), V(mtu), V(rdma_netdevs),
           V(address), V(prefix), V(addresses) of all families, and V(altname), an alternative name that the NIC gets.
-        - V(firmware) of its RDMA device, where that is known.
+        - V(firmware) is that of its RDMA device, if known.
         - V(rate_gbps) of its port and V(pcie_gbps) of its PCIe link are in Gb/s, or null where they are not known.
       type: dict
     vipu:
@@ -465,21 +472,23 @@ plan:
       elements: dict
     certificates:
       description:
-        - For each host with certificates of a cluster V(node), the certificate that ends V(first), and when it V(ends).
-        - V(ending) has the names of those that end within O(renew_days), V(expired) of those that have ended.
+        - For each host with certificates of a cluster V(node), the certificate that expires V(first), and when it
+          V(ends).
+        - V(ending) names those that expire within O(renew_days), V(expired) those that have expired.
       type: list
       elements: dict
     cni_token_ends:
       description:
         - Tokens that CNI plugins have on V(hosts), as V(certificates), and when it was V(seen), by the host's clock.
-        - V(restart) has the plugins whose pods have to start again, with the end of their first token.
+        - V(restart) has the plugins whose pods must be restarted, with the time at which their first token expires.
       type: dict
     sources:
-      description: What is downloaded on its own, each V(name) with its V(url) and the V(sha256) that it has to have.
+      description:
+        - Files that are downloaded on their own, each with its V(name), its V(url) and the V(sha256) that it must have.
       type: list
       elements: dict
     image_digests:
-      description: O(image_digests) without what is not valid.
+      description: O(image_digests) without invalid entries.
       type: dict
     findings:
       description: All errors and warnings, errors first.
@@ -506,32 +515,34 @@ plan:
           description: What to do now.
           type: str
 listen:
-  description: For each host the ports that others need of it, V(tcp), V(udp) and V(ip). Hosts without any are left out.
+  description: For each host, its ports that others need, as V(tcp), V(udp) and V(ip). Hosts without any are left out.
   returned: with O(scope=ports)
   type: dict
 ports:
-  description: For each host its targets, as M(ipu.fabric.port_probe) takes them. Hosts without any are left out.
+  description: For each host, its targets, as M(ipu.fabric.port_probe) takes them. Hosts without any are left out.
   returned: with O(scope=ports)
   type: dict
 upgrade:
   description:
-    - V(control_planes) and V(workers) that are due, in their turns, V(done), what is V(behind) of those that are due,
-      the V(versions) of kubelets and the V(nodes) of all by inventory name, and V(findings).
-    - V(begun) says that a control plane is done, V(marked) which of V(done) an interrupted upgrade has left cordoned.
+    - V(control_planes) and V(workers) that are due, in their order, V(done), what is V(behind) on those that are due,
+      by inventory name the V(versions) of kubelets and the names of V(nodes), and V(findings).
+    - V(begun) says whether a control plane is done, V(marked) which of V(done) an interrupted upgrade has left
+      cordoned.
   returned: with O(scope=upgrade)
   type: dict
 text:
   description:
-    - The plan for a terminal, with O(site) also the hosts outside C(--limit) and the files of the plan.
+    - The plan for a terminal; with O(site) also the hosts outside C(--limit) and the files of the plan.
     - With O(scope=applied) what to do next.
-  returned: but with O(scope=ports) and O(scope=cluster)
+  returned: except with O(scope=ports) and O(scope=cluster)
   type: str
 errors:
   description: Number of findings that are errors.
   returned: with O(scope=plan), O(scope=preflight) or O(scope=upgrade)
   type: int
 refusal:
-  description: Why a run should end with this plan, which has errors or what O(refuse) names. Empty if it may go on.
+  description:
+    - Why a run should stop after this plan, because of errors or what O(refuse) names. Empty if it may continue.
   returned: with O(scope=plan)
   type: str
 """

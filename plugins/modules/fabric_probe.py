@@ -12,12 +12,12 @@ version_added: 0.1.0
 description:
   - Creates a namespace with one pod on each node, attached to the planned networks, runs commands in all of them at
     once, and removes the namespace again. Each pod has a container as uid 0, one as uid 1000 and, when the plan has
-    RDMA, one that asks for the RDMA resource.
+    RDMA, one that requests the RDMA resource.
   - Draws no conclusions; M(ipu.fabric.fabric_report) does.
-  - Leaves nothing behind, so it never reports a change. What an interrupted run left is removed by a later one with
-    the same O(namespace), once it has given no sign of life for five minutes.
+  - Leaves nothing behind, so it never reports a change. A later run with the same O(namespace) removes what an
+    interrupted run left, once that has given no sign of life for five minutes.
   - Stops early when a pod can't start, for example when its image can't be pulled; that node's facts say why.
-  - In check mode it creates no pods and asks nothing; RV(probe.probed) is then V(false).
+  - In check mode it creates no pods and reads nothing; RV(probe.probed) is then V(false).
 author: ipu.fabric contributors (@ipu-fabric)
 requirements:
   - cryptography
@@ -34,14 +34,14 @@ options:
     required: true
   namespace:
     description:
-      - Prefix of the probe namespace's name, and mark of the namespaces that are this one's to remove.
-      - Runs at the same time have a namespace each.
+      - Prefix of the probe namespace's name, and value of the label on the namespaces that a run may remove.
+      - Concurrent runs have a namespace each.
     type: str
     default: ipu-fabric-verify
   own_namespace:
     description:
-      - Whether each run creates a namespace, and removes it. V(false) takes the namespace called O(namespace), which
-        needs the service account C(probe), and creates nothing but pods in it. One run at a time.
+      - Whether each run creates and removes its own namespace. V(false) uses the existing namespace O(namespace), which
+        needs the service account C(probe), and creates only pods in it. It allows one run at a time.
     type: bool
     default: true
   image:
@@ -53,13 +53,13 @@ options:
   rdma_image:
     description:
       - Image of the pods when the plan has RDMA. It needs what O(image) has, and C(rping), C(ib_write_bw) and
-        C(ib_read_lat); also C(gc-hosttraffictest) where O(ipu_partition) is given. Empty takes O(image).
+        C(ib_read_lat); also C(gc-hosttraffictest) where O(ipu_partition) is given. Empty for O(image).
     type: str
     default: nvcr.io/nvidia/doca/doca:3.3.0-full-rt-host
   timeout:
     description:
       - Seconds that the pods may take to start, pulling their image included.
-      - Before that, device plugins have a quarter of it to register their resources.
+      - Before that, device plugins have a quarter of this time to register their resources.
     type: int
     default: 300
   command_timeout:
@@ -68,31 +68,32 @@ options:
     default: 30
   nodes:
     description:
-      - Only probe these nodes, and on each network their neighbours, which they need for another end.
+      - Only probe these nodes, and their neighbours on each network, which serve as the other end.
       - Empty probes all.
     type: list
     elements: str
     default: []
   checks:
     description:
-      - Names of the checks of M(ipu.fabric.fabric_report) that the facts are for; what takes long is left out where
-        none of them needs it.
-      - Empty sees all.
+      - Names of the checks of M(ipu.fabric.fabric_report) that the facts are for. Slow steps that none of them needs
+        are left out.
+      - Empty for all.
     type: list
     elements: str
     default: []
   slice:
     description:
-      - In place of O(nodes) so many nodes, V(8) or V(10%), for proofs on a schedule. Nodes whose fabric NICs, and
-        with O(gpu) GPUs, no pod holds come in the order of their last proof, as their condition C(FabricProved) has it,
-        the oldest first. Nodes at work are no neighbours either. With all of them at work, V(probe.probed) is V(false).
-      - Empty takes O(nodes).
+      - Instead of O(nodes), how many nodes to probe, such as V(8) or V(10%), for scheduled proofs. Takes nodes whose
+        fabric NICs, and with O(gpu) whose GPUs, no pod holds, in the order of their last proof in the condition
+        C(FabricProved), the oldest first. Busy nodes are not used as neighbours either. If all are busy,
+        RV(probe.probed) is V(false).
+      - Empty for O(nodes).
     type: str
     default: ""
   max_pairs:
     description:
-      - Up to this many pairs of nodes, a ping goes between all of them on each network; beyond it, along a ring and its
-        diameters.
+      - Up to this many pairs of nodes, all pairs ping each other on each network; beyond that, only those along a ring
+        and its diameters.
     type: int
     default: 100
   across_rails:
@@ -101,10 +102,10 @@ options:
     default: false
   rdma_seconds:
     description:
-      - RDMA tests begin with those that tell a bad node from a bad path. On each network every node is client and
-        server of one with the next node of a ring, and of one with the opposite node.
-      - Then other pairs follow, spread over all distances, until each was tested or so many seconds have passed.
-      - No NIC has two tests at a time.
+      - RDMA tests begin with those that tell a bad node from a bad path. On each network, every node is client and
+        server of a test with the next node of a ring, and of one with the opposite node.
+      - Then other pairs follow, spread over all distances, until each was tested or this many seconds have passed.
+      - No NIC runs two tests at a time.
     type: int
     default: 300
   forks:
@@ -112,7 +113,7 @@ options:
     type: int
     default: 32
   ipu:
-    description: Also ask the IPU operator, and reach for V-IPU from the pods.
+    description: Also query the IPU operator, and try to reach V-IPU from the pods.
     type: bool
     default: true
   ipu_partition:
@@ -125,8 +126,8 @@ options:
     default: 0
   gpu:
     description:
-      - Whether pods on nodes with GPUs hold all of them (C(nvidia.com/gpu)), to measure between their memory. Where
-        other pods hold some, the pod takes none. The C(ib_write_bw) of O(rdma_image) needs CUDA for it.
+      - Whether pods on nodes with GPUs hold all of them (C(nvidia.com/gpu)), to measure between their memory. If other
+        pods hold some, the pod takes none. C(ib_write_bw) of O(rdma_image) needs CUDA support for it.
     type: bool
     default: false
   gpu_rdma:
@@ -136,9 +137,9 @@ options:
     default: dma-buf
   dest:
     description:
-      - File on the controller for what was seen, in place of RV(probe). At hundreds of nodes that is megabytes, which
+      - File on the controller for the facts, instead of RV(probe). With hundreds of nodes they take megabytes, which
         Ansible would copy from task to task. Check mode writes nothing.
-      - A relative path starts at the folder of the playbook. Empty writes no file.
+      - A relative path is relative to the folder of the playbook. Empty writes no file.
     type: path
     default: ""
   script:
@@ -170,7 +171,8 @@ probe_file:
   type: str
   sample: artifacts/probe.json
 nodes:
-  description: The nodes that were probed for themselves, empty for all. O(slice) chooses them.
+  description:
+    - The nodes that were probed for themselves, not as neighbours. Empty for all. With O(slice), the chosen ones.
   returned: success
   type: list
   elements: str
@@ -180,7 +182,7 @@ busy:
   type: dict
   sample: {poplar-02: jobs/training-worker-0}
 probe:
-  description: What was seen. Input of M(ipu.fabric.fabric_report).
+  description: The facts. Input of M(ipu.fabric.fabric_report).
   returned: success, without O(dest) or in check mode
   type: dict
   contains:
@@ -191,7 +193,7 @@ probe:
       description: Why no pods were created.
       type: str
     seconds:
-      description: How long it took.
+      description: How long the probe took.
       type: float
     version:
       description: Version of the cluster.
@@ -212,7 +214,7 @@ probe:
       type: list
       elements: dict
     pods_without:
-      description: For each network the running pods that ask for it and lack it, each with the reason.
+      description: For each network, the running pods that request it but lack it, each with the reason.
       type: dict
     kubelet_requests:
       description:
@@ -221,7 +223,8 @@ probe:
       type: list
       elements: dict
     images:
-      description: Running containers whose image the plan pins, each C(image), the C(id) of what runs and its C(pods).
+      description:
+        - Running containers whose image the plan pins, each with C(image), the C(id) of what runs, and its C(pods).
       type: list
       elements: dict
     addons:

@@ -9,20 +9,20 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: fabric_report
-short_description: Check what pods saw of the fabric, and write the reports
+short_description: Check what pods observed of the fabric, and write the reports
 version_added: 0.1.0
 description:
   - Compares the facts of M(ipu.fabric.fabric_probe) with the plan. Connects to no host.
-  - Runs on the controller, whatever host the task is for, so the reports are written there.
-  - Writes C(report.json), C(report.html) (one file that loads nothing else) and C(junit.xml) to O(artifacts_dir).
-    They are a log of this run, so writing them is no change. Check mode writes nothing.
+  - Runs on the controller, whatever host the task is for, and writes the reports there.
+  - Writes C(report.json), C(report.html) (one file that loads nothing else) and C(junit.xml) to O(artifacts_dir). They
+    log this run, so writing them is no change. Check mode writes nothing.
   - Keeps time, outcome and counts of the last 20 proofs of the whole site in C(history.json) beside them, and their
-    figures in C(baseline.json). C(report.html) shows both.
-  - RDMA tests of pairs are shown as matrices, one for each network and test; clients are rows, servers are columns.
-    A terminal gets the worst pairs where a matrix is too wide. C(report.json) has the figures under C(matrices), and
-    what failures point to, a node, a path or all, under C(suspects) of each.
-  - A check that the plan asks for and that could not be made, for want of a tool in the image or of a second node, is
-    V(unproven), and says what is missing. One of something that the plan does not have is V(skipped).
+    measurements in C(baseline.json). C(report.html) shows both.
+  - RDMA tests of pairs are shown as matrices, one for each network and test; clients are rows, servers are columns. A
+    terminal gets the worst pairs if a matrix is too wide. C(report.json) has the figures under C(matrices), and for
+    each matrix under C(suspects) what its failures point to, a node, a path or all.
+  - A check that the plan requires but that could not be made, for lack of a tool in the image or of a second node, is
+    V(unproven) and says what is missing. A check of something that the plan does not have is V(skipped).
   - Neither a failed nor an unproven check fails the module; see RV(outcome).
 author: ipu.fabric contributors (@ipu-fabric)
 requirements:
@@ -46,33 +46,33 @@ options:
   artifacts_dir:
     description:
       - Directory on the controller for the reports. Empty writes none.
-      - A relative path starts at the folder of the playbook.
+      - A relative path is relative to the folder of the playbook.
     type: path
     default: ""
   memlock:
     description:
-      - The least limit of locked memory in a pod, V(unlimited) or bytes.
-      - The report says so when less than V(unlimited) is asked for.
+      - The lowest accepted limit of locked memory in a pod, V(unlimited) or bytes.
+      - The report says so if this is less than V(unlimited).
     type: str
     default: unlimited
   rdma_bandwidth:
     description:
-      - The least average of C(ib_write_bw) between two pods in Gb/s, or V(auto).
+      - The lowest accepted average of C(ib_write_bw) between two pods in Gb/s, or V(auto).
       - V(auto) expects 80% of what the ports and PCIe links of both nodes carry, and 90% of the median of the network's
-        other pairs where there are at least three. Of software RDMA, only a quarter of that median.
+        other pairs if there are at least three. With software RDMA, it expects only a quarter of that median.
       - V(0) only measures, so the check is V(unproven).
     type: str
     default: auto
   rdma_latency:
     description:
-      - The most that C(ib_read_lat) may typically take between two pods in microseconds, or V(auto).
-      - V(auto) allows 20 microseconds, and twice the median of the network's other pairs (5 microseconds above it at
-        least) where there are at least three. Of software RDMA, only the median counts, four times and 1 ms above it.
+      - The highest accepted typical latency of C(ib_read_lat) between two pods in microseconds, or V(auto).
+      - V(auto) allows 20 microseconds, and twice the median of the network's other pairs (at least 5 microseconds above
+        it) if there are at least three. With software RDMA, only the median counts, four times and 1 ms above it.
       - V(0) only measures, so the check is V(unproven).
     type: str
     default: auto
   host_traffic:
-    description: The least of C(gc-hosttraffictest) in its slowest direction in Gb/s.
+    description: The lowest accepted result of C(gc-hosttraffictest) in its slowest direction in Gb/s.
     type: float
     default: 0
   ipu:
@@ -94,56 +94,56 @@ options:
     default: dma-buf
   gpu_bandwidth:
     description:
-      - As O(rdma_bandwidth), between the memory of GPUs, whose pods M(ipu.fabric.fabric_probe) gives them
+      - As O(rdma_bandwidth), between the memory of GPUs, which M(ipu.fabric.fabric_probe) gives its pods
         (O(ipu.fabric.fabric_probe#module:gpu)).
     type: str
     default: auto
   gdrcopy:
-    description: Whether gdrdrv is planned.
+    description: Whether the module gdrdrv is planned.
     type: bool
     default: false
   rail_isolation:
     description:
-      - V(expect) where pods must not reach each other from network to network, neither on layer 2 nor by a router.
-        V(forbid) where they must. Empty judges neither.
-      - M(ipu.fabric.fabric_probe) needs O(ipu.fabric.fabric_probe#module:across_rails) for it.
+      - V(expect) if pods must not reach each other from network to network, neither on layer 2 nor through a router.
+        V(forbid) if they must. Empty checks neither.
+      - M(ipu.fabric.fabric_probe) needs O(ipu.fabric.fabric_probe#module:across_rails) for this.
     type: str
     choices: ["", expect, forbid]
     default: ""
   nodes:
     description:
-      - The nodes that M(ipu.fabric.fabric_probe) probed, if not all. Only their checks count, and those of the cluster.
+      - The nodes that M(ipu.fabric.fabric_probe) probed, if not all. Only their checks and those of the cluster count.
     type: list
     elements: str
     default: []
   checks:
     description:
-      - Names of the checks to make alone, as after a repair. RV(outcome) is never V(proved) then, and no file is
-        written, so that the reports stay those of the last proof.
+      - Names of the only checks to make, for example after a repair. RV(outcome) is then never V(proved), and no file
+        is written, so that the reports of the last proof stay.
       - Empty makes all.
     type: list
     elements: str
     default: []
   before:
-    description: RV(checks) of a report before. RV(regressions) compares with it.
+    description: RV(checks) of an earlier report. RV(regressions) compares with it.
     type: list
     elements: dict
     default: []
   baseline:
     description:
       - What to compare the proof with. Empty takes the last proofs of the whole site, which O(artifacts_dir) remembers.
-      - The path of a C(report.json) means that proof. V(none) compares with nothing. V(accept) makes later proofs
+      - The path of a C(report.json) selects that proof. V(none) compares with nothing. V(accept) makes later proofs
         expect what this one saw.
-      - A figure that is worse by more than it differed between earlier proofs, a check that passed and does not now,
-        and a node with other roles or networks are failures of the check C(regression).
-      - With O(before), nothing else is compared unless this is set.
+      - A figure that is worse by more than earlier proofs differed, a check that passed before and does not now, and a
+        node with other roles or networks are failures of the check C(regression).
+      - With O(before), nothing else is compared unless this option is set.
     type: str
     default: ""
   report_key:
     description:
       - Private key (RSA or EC, PEM, without a passphrase) on the controller that signs C(report.json), or none. The
         signature is in C(report.json.sig).
-      - A key that others than its owner and its group may read is refused.
+      - A key that anyone but its owner and its group may read is refused.
     type: str
     default: ""
   allow_unproven:
@@ -184,20 +184,20 @@ checks:
       description: V(passed), V(failed), V(unproven), V(accepted) or V(skipped).
       type: str
     node:
-      description: The node that it is about, or empty.
+      description: The node that the check is about, or empty.
       type: str
     pair:
-      description: The two nodes that it is about, or empty.
+      description: The two nodes that the check is about, or empty.
       type: list
       elements: str
     network:
-      description: The network that it is about, or empty.
+      description: The network that the check is about, or empty.
       type: str
     expected:
-      description: What should be.
+      description: What was expected.
       type: str
     seen:
-      description: What is; of a check that was not made, why.
+      description: What was seen, or why the check was not made.
       type: str
     next:
       description: What to do about a failure, or what is missing to prove it.
@@ -211,15 +211,15 @@ checks:
       seen: "9000"
 regressions:
   description:
-    - With O(before), checks that passed then and do not pass now, and failures of what was not checked then.
-    - What had failed, or was unproven, is no regression.
+    - With O(before), checks that passed then and do not pass now, and failed checks that were not made then.
+    - A check that had failed or was unproven is no regression.
   returned: success
   type: list
   elements: dict
 outcome:
   description:
-    - V(failed) when a check failed, else V(unproven) when one is unproven, else V(proved). In check mode V(not run).
-    - With O(checks), V(partial) in place of V(proved).
+    - V(failed) if a check failed, else V(unproven) if one is unproven, else V(proved). In check mode V(not run).
+    - With O(checks), V(partial) instead of V(proved).
     - C(report.json) has it too.
   returned: success
   type: str
@@ -229,7 +229,7 @@ failed_checks:
   returned: success
   type: int
 unproven:
-  description: What is missing to prove the rest, with the names of the checks that wait for it.
+  description: What is missing to prove the rest, with the names of the checks that need it.
   returned: success
   type: list
   elements: dict
@@ -248,8 +248,8 @@ table:
   type: str
 refusal:
   description:
-    - Why a playbook should fail. Empty where the fabric is proved or nothing was tested.
-    - With O(before), empty where it is no worse than before.
+    - Why a playbook should fail. Empty if the fabric is proved or nothing was tested.
+    - With O(before), empty if the fabric is no worse than before.
   returned: success
   type: str
   sample: ""
@@ -259,8 +259,8 @@ bare:
   type: bool
 proofs:
   description:
-    - What this proof says of each node that it has tested, for M(ipu.fabric.node_admission). Empty with O(checks).
-    - A failed pair of nodes is the fault of the node that it points to. Checks of the cluster count for no node.
+    - What this proof says of each node that it tested, for M(ipu.fabric.node_admission). Empty with O(checks).
+    - A failed pair of nodes counts against the node that it points to. Checks of the cluster count against no node.
   returned: success
   type: list
   elements: dict
@@ -269,7 +269,7 @@ proofs:
       description: Name of the node.
       type: str
     status:
-      description: V(True), V(False), or V(Unknown) where it could not be tested, or a failed path points to no node.
+      description: V(True), V(False), or V(Unknown) if it could not be tested, or if a failed path points to no node.
       type: str
     reason:
       description: V(Proved), V(CheckFailed), V(PathFailed), V(PathUnclear) or V(Unproven).
@@ -282,7 +282,7 @@ time:
   returned: success
   type: str
 sha256:
-  description: SHA-256 of C(report.json); empty where none was written.
+  description: SHA-256 of C(report.json); empty if none was written.
   returned: success
   type: str
 reports:

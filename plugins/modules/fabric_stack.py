@@ -7,16 +7,19 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: fabric_stack
-short_description: What the network operator or Spiderpool serves, removed in a safe order, pruned or rendered again
+short_description:
+  - Remove what the network operator or Spiderpool serves in a safe order, prune it, or have it rendered again
 version_added: 0.1.0
 description:
   - Removes the networks and address pools that this collection has applied, as C(metadata.managedFields) says, and the
-    NicClusterPolicy. Each is gone, with what the stack's controller created for it, before the next is deleted.
-  - What others made stays. While they have objects of the stack, or a NetworkAttachmentDefinition and no other multus,
-    the stack has to stay as well, and the NicClusterPolicy does; RV(needed_by) and a warning name them.
-  - Fails while pods use the networks, and names them. Their addresses would be lost with the pools.
-  - The stack's controller has to run meanwhile; M(ipu.fabric.helm_release) removes it afterwards. Called once more for
-    Spiderpool, this module then removes what Spiderpool has made for itself. Nobody else would remove its finalizers.
+    NicClusterPolicy. Each object, with what the stack's controller created for it, must be gone before the next one is
+    deleted.
+  - Objects made by others stay. While others have objects of the stack, or a NetworkAttachmentDefinition and no other
+    multus, the stack must stay as well, and the NicClusterPolicy does; RV(needed_by) and a warning name these objects.
+  - Fails while pods use the networks, and names these pods. Their addresses would be lost with the pools.
+  - The stack's controller must run meanwhile; M(ipu.fabric.helm_release) removes it afterwards. For Spiderpool, call
+    this module once more after that. It then removes what Spiderpool has made for itself, since nobody else would
+    remove its finalizers.
 author: ipu.fabric contributors (@ipu-fabric)
 requirements:
   - netaddr
@@ -27,21 +30,21 @@ extends_documentation_fragment:
   - ipu.fabric.attributes.action
 options:
   stack:
-    description: Whose networks these are.
+    description: The stack that serves the networks.
     type: str
     choices: [network_operator, spiderpool]
     required: true
   state:
     description:
-      - With V(absent) what this collection has the stack serve is gone. M(ipu.fabric.helm_release) and
-        M(ipu.fabric.kube_apply) install.
-      - With V(pruned), for Spiderpool, no network (SpiderMultusConfig) and no pool (SpiderIPPool) is left that this
-        collection has applied and that is not among O(planned). It fails while pods use one of them, and removes
-        nothing then. M(ipu.fabric.macvlan_network) has the same for the network operator.
-      - With V(rendered), for the network operator, the images of its workloads and the configuration of its device
-        plugin are those of the NicClusterPolicy that this collection has applied. The operator never repairs what
-        somebody has edited; here its note is taken off such an object, so that it renders that again. Nothing else is
-        touched.
+      - V(absent) removes what this collection has the stack serve. To install, use M(ipu.fabric.helm_release) and
+        M(ipu.fabric.kube_apply).
+      - V(pruned), for Spiderpool, removes each network (SpiderMultusConfig) and pool (SpiderIPPool) that this
+        collection has applied and that is not among O(planned). While pods use one of them, it fails and removes
+        nothing. M(ipu.fabric.macvlan_network) does the same for the network operator.
+      - V(rendered), for the network operator, restores the images of its workloads and the configuration of its device
+        plugin to those of the NicClusterPolicy that this collection has applied. The operator never repairs what
+        somebody has edited. The module removes the operator's annotation from such an object, so that the operator
+        renders it again. Nothing else is touched.
     type: str
     choices: [absent, pruned, rendered]
     required: true
@@ -54,7 +57,7 @@ options:
   unplanned:
     description:
       - What O(state=pruned) does with networks and pools that are not among O(planned).
-      - V(check) removes nothing, and warns of them.
+      - V(check) removes nothing and warns about them.
     type: str
     choices: [remove, check]
     default: remove
@@ -77,7 +80,7 @@ seealso:
 """
 
 EXAMPLES = r"""
-- name: Say what would be removed
+- name: Show what would be removed
   ipu.fabric.fabric_stack:
     kubeconfig: artifacts/admin.conf
     stack: network_operator
@@ -88,7 +91,7 @@ EXAMPLES = r"""
   delegate_to: localhost
   run_once: true
 
-- name: Have the operator render again what somebody has edited
+- name: Have the operator render edited objects again
   ipu.fabric.fabric_stack:
     kubeconfig: artifacts/admin.conf
     stack: network_operator
@@ -118,8 +121,8 @@ EXAMPLES = r"""
 RETURN = r"""
 objects:
   description:
-    - Kind, namespace and name of each object that was removed or rendered again, or would be.
-    - With O(unplanned=check) of those that O(unplanned=remove) would remove.
+    - Kind, namespace and name of each object that was, or would be, removed or rendered again.
+    - With O(unplanned=check), those that O(unplanned=remove) would remove.
   returned: success
   type: list
   elements: str
@@ -136,7 +139,7 @@ pods:
   elements: str
   sample: []
 other_pods:
-  description: Namespace and name of the pods on networks that others had the operator make. They stay.
+  description: Namespace and name of the pods on networks that others had the operator create. They stay.
   returned: with O(state=absent) of the network operator
   type: list
   elements: str
@@ -148,14 +151,14 @@ attachments:
   elements: str
   sample: []
 needed_by:
-  description: What others made and needs the stack or its multus, by kind, namespace and name.
+  description: Objects made by others that need the stack or its multus, by kind, namespace and name.
   returned: with O(state=absent)
   type: list
   elements: str
   sample: [MacvlanNetwork storage]
 installations:
   description:
-    - The installations of Spiderpool, each with C(namespace), C(name), C(version), C(release), its name in helm, and
+    - The installations of Spiderpool, each with C(namespace), C(name), C(version), C(release), its Helm release, and
       C(ours), whether this collection installed it.
   returned: with O(state=absent) of Spiderpool
   type: list

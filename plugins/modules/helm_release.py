@@ -11,15 +11,16 @@ short_description: Install, upgrade or remove a Helm release
 version_added: 0.1.0
 description:
   - Compares chart, version, values, images and tolerations with the release that the cluster records, and runs C(helm)
-    only when they differ. What a chart generates each time, like a certificate, is no change.
+    only if they differ. What a chart generates anew each time, such as a certificate, is no change.
   - Applies the CustomResourceDefinitions of the chart, and of its subcharts in use, before C(helm) runs; C(helm) itself
     never upgrades one.
-  - A release that a killed run left pending is taken up again. Where it is so young that a C(helm) may still be at work
-    on it, here or on another machine, that one is waited for.
-  - Uninstalls only what it has installed or upgraded. A release that somebody else installed is an error.
-  - A Deployment, DaemonSet or StatefulSet that names a Secret of the same chart is rolled when that Secret changes.
-  - Values go to C(helm) in a file that only its owner can read. They may hold secrets, so neither logs nor results have
-    them, and diffs only say which of their texts change.
+  - Recovers a release that a killed run left pending. If it is so recent that a C(helm), here or on another machine,
+    may still be working on it, waits for that first.
+  - Uninstalls only releases that it has installed or upgraded. A release that somebody else installed is an error.
+  - A Deployment, DaemonSet or StatefulSet that names a Secret of the same chart is rolled out again when that Secret
+    changes.
+  - Values go to C(helm) in a file that only its owner can read. They may contain secrets, so they appear in neither
+    logs nor results, and diffs only say which of their texts change.
 author: ipu.fabric contributors (@ipu-fabric)
 extends_documentation_fragment:
   - kubernetes.core.k8s_auth_options
@@ -36,7 +37,7 @@ options:
     type: str
     required: true
   namespace:
-    description: Namespace of the release. It is created when it is missing.
+    description: Namespace of the release. It is created if it is missing.
     type: str
     required: true
   namespace_labels:
@@ -52,7 +53,8 @@ options:
   chart_repo_url:
     description:
       - URL of the chart repository. It is used directly; no repository is added or refreshed.
-      - An V(oci://) URL is a folder of charts in a registry, an absolute path one of charts as V(NAME-VERSION.tgz).
+      - An V(oci://) URL is a folder of charts in a registry, an absolute path a directory of charts named
+        V(NAME-VERSION.tgz).
     type: str
     default: ""
   chart_version:
@@ -61,38 +63,38 @@ options:
     default: ""
   chart_sha256:
     description:
-      - SHA-256 of the packed chart, as C(sha256sum) says it. It is the C(digest) in the index of a repository, and in a
-        registry that of the chart's layer.
-      - Compared before anything is read from the chart. Empty takes whatever the source sends.
+      - SHA-256 of the packed chart, as C(sha256sum) prints it. A repository's index has it as C(digest); in a registry
+        it is the digest of the chart's layer.
+      - Compared before anything is read from the chart. Empty accepts whatever the source sends.
     type: str
     default: ""
   values:
-    description: Values of the chart. They are all that the release gets; values of earlier revisions are not kept.
+    description: Values of the chart. The release gets only these; values of earlier revisions are not kept.
     type: dict
     default: {}
   images:
     description:
-      - Images to use in place of others, by the image that the chart renders.
+      - Images to use instead of others, by the image that the chart renders.
       - For images that no value of the chart sets. Hooks of the chart are not touched.
     type: dict
     default: {}
   image_digests:
     description:
-      - Digests by image, V(sha256:) and 64 digits by the name with its tag, as the chart renders it or O(images) has
-        it.
-      - Images that are not in it stay as they are.
+      - Digests by image, V(sha256:) and 64 digits by the name with its tag, as the chart renders the image or O(images)
+        replaces it.
+      - Other images stay as they are.
     type: dict
     default: {}
   tolerations:
-    description: Tolerations for pods that the chart gives none, for charts without a value for them.
+    description: Tolerations for pods without any, for charts that have no value for them.
     type: list
     elements: dict
     default: []
   crds:
     description:
       - Whether to apply the CustomResourceDefinitions of the chart.
-      - Those of multus and of SR-IOV operators, which several charts bring along, are left alone with a warning where
-        somebody else has written them.
+      - Those of multus and of SR-IOV operators, which several charts contain, are left alone with a warning if somebody
+        else has written them.
     type: bool
     default: true
   take_ownership:
@@ -100,19 +102,19 @@ options:
     type: bool
     default: false
   renew:
-    description: A certificate that the chart generates, and that an upgrade has to renew before it ends.
+    description: A certificate that the chart generates and that an upgrade must renew before it expires.
     type: dict
     suboptions:
       secret:
-        description: Name of the Secret with the certificate. The first of its certificates to end counts.
+        description: Name of the Secret with the certificate. The first of its certificates to expire counts.
         type: str
         required: true
       days:
-        description: Days before its end at which the certificate is renewed.
+        description: How many days before it expires the certificate is renewed.
         type: int
         default: 30
   hooks:
-    description: Whether hooks of the chart run when it is uninstalled. Some delete what others have.
+    description: Whether hooks of the chart run when it is uninstalled. Some delete objects of others.
     type: bool
     default: true
   binary:
@@ -121,19 +123,19 @@ options:
     default: helm
   timeout:
     description:
-      - Seconds that the hooks of the chart, and a removal, may take. A C(helm) that takes a minute longer is ended.
-      - After that time, too, a pending release counts as left behind.
+      - Seconds that the hooks of the chart, and a removal, may take. A C(helm) that takes a minute longer is killed.
+      - A pending release that is older than this counts as left behind.
     type: int
     default: 300
   state:
-    description: Whether the release is wanted.
+    description: Whether the release should exist.
     type: str
     choices: [present, absent]
     default: present
 """
 
 EXAMPLES = r"""
-- name: The IPU operator
+- name: Install the IPU operator
   ipu.fabric.helm_release:
     kubeconfig: artifacts/admin.conf
     name: ipu-operator
@@ -154,12 +156,12 @@ EXAMPLES = r"""
 
 RETURN = r"""
 upgraded:
-  description: Whether C(helm) installed or upgraded the release, or would.
+  description: Whether C(helm) installed or upgraded the release, or would do so.
   returned: success
   type: bool
   sample: true
 certificate_end:
-  description: When the certificate of O(renew) ended or ends, as it was before this run. Empty when there was none.
+  description: When the certificate of O(renew) expires, as it was before this run. Empty if there was none.
   returned: success
   type: str
   sample: "2027-11-21T10:00:00+00:00"

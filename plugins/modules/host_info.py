@@ -6,11 +6,11 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: host_info
-short_description: Return all that a plan needs to know of a host
+short_description: Return all that a plan needs to know about a host
 version_added: 0.1.0
 author: ipu.fabric contributors (@ipu-fabric)
 description:
-  - Reads what decides whether a host can become a node of a fabric, in one call, from files where it can be.
+  - Reads in one call what decides whether a host can become a node of a fabric, from files if possible.
   - Only reads. M(ipu.fabric.fabric_plan) checks the results of all hosts.
 requirements:
   - iproute2 4.14 or later on the host, for O(links).
@@ -36,47 +36,47 @@ options:
     elements: path
     default: [/var/lib]
   names:
-    description: Host names that should resolve, also where a port, a path or C(https://) is with them.
+    description: Host names that should resolve, also with a port, a path or C(https://).
     type: list
     elements: str
     default: []
   controller_time:
     description:
-      - Seconds since 1970 on the controller, to compare clocks with.
+      - Seconds since 1970 on the controller, for comparing clocks.
       - With V(0) the clocks are not compared.
     type: float
     default: 0
   vip:
     description:
-      - A virtual address for the API, to find out who has it. A TCP connection to its port 6443 is tried.
-      - That takes about four seconds where nobody has it.
+      - A virtual address for the API, to find out who holds it. The module tries a TCP connection to its port 6443.
+      - This takes about four seconds if nobody holds it.
     type: str
     default: ""
   services:
-    description: CIDRs of the cluster's services, to which routes are looked up.
+    description: CIDRs of the cluster's services, whose routes are looked up.
     type: list
     elements: str
     default: []
   resolv_conf:
-    description: The file that the kubelet is told to give to pods. Empty for what kubeadm takes.
+    description: The resolv.conf that the kubelet is configured to give to pods. Empty for what kubeadm takes.
     type: str
     default: ''
   python_packages:
-    description: Python packages that modules of the API need, on the host that speaks to it.
+    description: Python packages that modules for the Kubernetes API need, on the host that connects to it.
     type: list
     elements: str
     default: []
   ntp:
     description:
-      - Names or addresses of NTP servers that should answer. Each is asked for the time, for five seconds at most.
+      - Names or addresses of NTP servers that should answer. Each is queried for the time, for five seconds at most.
     type: list
     elements: str
     default: []
   sources:
     description:
       - Sources of packages, images, charts and programs, as C(ipu.fabric.wish) decides them for the role
-        P(ipu.fabric.fabric#role). Each is asked whether it has what is going to be installed, all at the same time, for
-        twelve seconds at most, by way of O(download_proxy).
+        P(ipu.fabric.fabric#role). Each is asked whether it has what will be installed, all at the same time, for twelve
+        seconds at most, through O(download_proxy).
     type: list
     elements: dict
     default: []
@@ -88,14 +88,15 @@ options:
     description:
       - V-IPU controllers, as C(fabric_vipu_hosts) of the role P(ipu.fabric.fabric#role) names them. The routes to those
         that are addresses are looked up.
-      - Where O(vipu) finds a controller, only the route to that one is.
+      - If O(vipu) finds a controller, only the route to that one is looked up.
     type: list
     elements: raw
     default: []
   vipu:
     description:
-      - How to ask C(vipu) for its controller, by C(vipu --server-version). Without it nobody is asked.
-      - As root by sudo, it first runs as the user who connected, in the environment of that user's login.
+      - How to ask C(vipu) for its controller, with C(vipu --server-version). If not set, C(vipu) is not run.
+      - If the module is root through sudo, C(vipu) first runs as the user who connected, in that user's login
+        environment.
       - API access keys never appear in a message.
     type: dict
     suboptions:
@@ -121,11 +122,11 @@ options:
         type: str
         default: ""
       timeout:
-        description: Seconds after which vipu, and all it started, is killed.
+        description: Seconds after which vipu and everything it started are killed.
         type: int
         default: 30
   journal:
-    description: Which units of systemd to read the journal of, without the secrets in it. Without it none is read.
+    description: The systemd units whose journals to read, with secrets removed. If not set, none are read.
     type: dict
     suboptions:
       units:
@@ -134,11 +135,11 @@ options:
         elements: str
         default: [kubelet, containerd]
       lines:
-        description: How many lines of each.
+        description: How many lines of each unit.
         type: int
         default: 200
       size:
-        description: How many characters of each at most, counted from the end.
+        description: The maximum number of characters of each unit, counted from the end.
         type: int
         default: 32768
 """
@@ -164,7 +165,7 @@ host:
   type: dict
   contains:
     hostname:
-      description: Its name.
+      description: Name of the host.
       type: str
     machine_id:
       description: Content of /etc/machine-id.
@@ -210,12 +211,12 @@ host:
       elements: str
     swap_origins:
       description:
-        - Files that turn swap on at each boot, beside C(/etc/fstab) and units of swap, each with its V(path) and the
-          line that was V(seen).
+        - Files that turn swap on at each boot, besides C(/etc/fstab) and swap units, each with its V(path) and the line
+          that was V(seen).
       type: list
       elements: dict
     ports_busy:
-      description: Those of O(ports) that are listened on.
+      description: Those of O(ports) on which a process listens.
       type: list
       elements: dict
       contains:
@@ -229,14 +230,14 @@ host:
       description: V(v1), V(v2) or V(hybrid).
       type: str
     modules:
-      description: Whether the kernel has each of O(modules); null where nothing shows it.
+      description: Whether the kernel has each of O(modules); null if nothing shows it.
       type: dict
     time:
       description:
-        - V(synchronized) is null where nothing shows it.
+        - V(synchronized) is null if nothing shows it.
         - V(asked) is O(controller_time), V(read) the host's clock, both in seconds since 1970.
-        - V(services) are the services that run and set the clock, such as V(chrony), V(servers) whether each of O(ntp)
-          answers.
+        - V(services) are the running services that set the clock, such as V(chrony). V(servers) is whether each of
+          O(ntp) answers.
       type: dict
     dns:
       description: Whether each of O(names) resolves.
@@ -244,26 +245,26 @@ host:
     kubelet:
       description:
         - V(present) and V(version) of the program.
-        - V(server) is host and port of its API server, V(cluster) a digest of its CA. Both may be empty; with k3s and
-          RKE2 V(server) is.
+        - V(server) is host and port of its API server, V(cluster) a digest of its CA. Both may be empty; V(server)
+          always is with k3s and RKE2.
       type: dict
     kubernetes:
       description:
-        - What made the node of this host, and where its parts are.
+        - What made this host a node, and where its parts are.
         - V(distribution) is V(kubeadm), V(k3s), V(rke2) or V(none), V(server) whether the host is a control plane.
-        - V(units) are the services of its kubelet, which with k3s and RKE2 carry containerd too, V(kubeconfig) is that
-          of the administrator.
-        - V(containerd_socket), V(containerd_config) and V(registries) are paths of files, V(cni_bin_directory) and
-          V(cni_network_directory) where containerd looks for CNI plugins and for their configurations.
+        - V(units) are the services of its kubelet, which with k3s and RKE2 include containerd. V(kubeconfig) is that of
+          the administrator.
+        - V(containerd_socket), V(containerd_config) and V(registries) are paths of files. V(cni_bin_directory) and
+          V(cni_network_directory) are where containerd looks for CNI plugins and their configurations.
       type: dict
     runtime:
       description:
-        - What runs the containers of a node that kubeadm has made, V(containerd) or V(docker), by the socket that its
-          kubelet uses; another one's socket as it is. Empty where the host is no such node.
+        - What runs the containers of a node that kubeadm has set up, V(containerd) or V(docker), judged by the socket
+          that its kubelet uses. Of any other runtime, its socket. Empty if the host is no such node.
       type: str
     cni_files:
       description:
-        - Configurations of pod networks in V(cni_network_directory), in the order in which runtimes look at them.
+        - Configurations of pod networks in V(cni_network_directory), in the order in which runtimes read them.
       type: list
       elements: dict
       contains:
@@ -272,28 +273,30 @@ host:
           type: str
           sample: 10-calico.conflist
         plugin:
-          description: The plugin that it starts first. Empty where the file can't be read.
+          description: The plugin that it starts first. Empty if the file can't be read.
           type: str
           sample: calico
     cni_disabled:
       description:
-        - Those of others that Cilium has renamed to V(.cilium_bak), with the same V(name) and V(plugin).
+        - Configurations of other pod networks that Cilium has renamed to V(.cilium_bak), also with V(name) and
+          V(plugin).
       type: list
       elements: dict
     cluster:
       description:
-        - What a control plane says of its cluster, as its administrator. V(present) is whether the host is one.
-        - V(answered) is whether its API server did, V(error) why not, V(unfinished) whether kubeadm is setting up the
-          host or was interrupted.
+        - What a control plane reports about its cluster, as administrator. V(present) is whether the host is a control
+          plane.
+        - V(answered) is whether its API server answered, V(error) why not, V(unfinished) whether kubeadm is setting up
+          the host or was interrupted.
         - V(version) is that of the API server, V(endpoint), V(pod_cidr) and V(service_cidr) are those of kubeadm's
           ClusterConfiguration, or of the arguments of a server of k3s or RKE2.
         - V(pod_networks) has a V(name) such as C(calico) and the object that was V(seen); V(autodetection) is how
-          calico-node looks for the addresses of hosts.
+          calico-node detects the addresses of hosts.
         - V(charts) are the Helm charts of its Deployments, as in C(gpu-operator-26.7.0).
         - V(attachments), if there are any, are plugins of NetworkAttachmentDefinitions with a NIC or with
           addresses of their own.
         - V(dra_nics), if there are any, are NICs that drivers of Dynamic Resource Allocation offer to pods, and the
-          ResourceClaims that have them.
+          ResourceClaims that hold them.
         - V(nic_policies), if there are any, are the NicClusterPolicy and the NicNodePolicies of the network operator,
           with the sections that only one kind of them may have.
         - V(nv_ipam_pools) has V(name), V(subnet) and V(block_size) of each IPPool, and the V(blocks) by node.
@@ -302,9 +305,9 @@ host:
       type: dict
     certificates:
       description:
-        - Certificates of a cluster that kubeadm has made, as far as they are on the host. No private key is returned.
-        - V(not_before) and V(not_after) are UTC in ISO 8601. Where they could not be read they are empty.
-        - V(renewed_by) is V(kubeadm), V(kubelet), or V(nobody) for a CA, of which V(ca) is true.
+        - Certificates of a kubeadm cluster that are on the host. No private key is returned.
+        - V(not_before) and V(not_after) are UTC in ISO 8601. They are empty if they could not be read.
+        - V(renewed_by) is V(kubeadm), V(kubelet), or V(nobody) for a CA, for which V(ca) is true.
       type: list
       elements: dict
       contains:
@@ -313,14 +316,14 @@ host:
           type: str
           sample: apiserver
         path:
-          description: The file that it is in.
+          description: File that contains the certificate.
           type: str
         not_before:
-          description: From when on it is valid.
+          description: When it starts to be valid.
           type: str
           sample: "2026-03-01T12:30:05Z"
         not_after:
-          description: When it ends.
+          description: When it expires.
           type: str
         ca:
           description: Whether it is the certificate of a CA.
@@ -333,32 +336,33 @@ host:
           type: str
     cni_token_ends:
       description:
-        - Tokens that pods have left on the host for V(multus), V(whereabouts) and V(calico), like V(certificates). Only
-          when they begin and end is read, and no token is returned. One that never ends is left out.
+        - Tokens that pods have left on the host for V(multus), V(whereabouts) and V(calico), with the keys of
+          V(certificates). Only their times are read, and no token is returned. A token that never expires is left out.
       type: list
       elements: dict
     vip:
       description:
-        - What the host knows of O(vip), null without one. V(held) is whether the host has it.
-        - If not, V(answered) is V(open), V(refused) or empty, and V(mac) that of whoever has it on the local network.
-        - V(gateways) are those of the host's routes. V(foreign_keepalived) is whether the host has a configuration of
-          keepalived that the role P(ipu.fabric.kubernetes#role) has not written.
+        - What the host knows about O(vip), null without one. V(held) is whether the host holds it.
+        - If not, V(answered) is V(open), V(refused) or empty, and V(mac) that of whoever holds it on the local network.
+        - V(gateways) are those of the host's routes. V(foreign_keepalived) is whether the host has a keepalived
+          configuration that the role P(ipu.fabric.kubernetes#role) did not write.
       type: dict
     control_plane:
       description:
         - How a control plane runs, null on other hosts. V(arguments) are those of its static pods by name.
-        - V(open_files) can be read or changed by others than root and should not. V(super_admin) is whether the host
+        - V(open_files) should be readable and writable by root only, but are not. V(super_admin) is whether the host
           has a super-admin.conf.
       type: dict
     locked_memory:
       description:
-        - The most memory that systemd can allow a service to lock, V(unlimited) or bytes. In a container that may be
-          less than a unit asks for.
-        - Empty where it is not known, as to other users than root.
+        - The maximum memory that systemd can allow a service to lock, V(unlimited) or bytes. In a container this may be
+          less than a unit requests.
+        - Empty if it is not known, for example if the user is not root.
       type: str
       sample: unlimited
     noexec:
-      description: Directories on mounts with C(noexec), out of that of CNI plugins and the one Ansible has for modules.
+      description:
+        - Which of two directories, that of CNI plugins and that of Ansible's modules, are on mounts with C(noexec).
       type: list
       elements: str
     service_routes:
@@ -366,28 +370,30 @@ host:
       type: dict
       sample: {10.96.0.0/12: true}
     shadows:
-      description: Programs and units that go before those of packages, by V(path); V(masks) where a unit is masked.
+      description:
+        - Programs and units that take precedence over those of packages, by V(path); V(masks) if a unit is masked.
       type: list
       elements: dict
     obstacles:
       description:
-        - What of the host's own setup may keep a node or its pods from working.
-        - V(filesystem) is the type of that below containerd's data, V(kubelet_directory) where a running kubelet keeps
-          its data, V(unloadable) the modules that modprobe is told not to load, with the file that says so.
+        - Parts of the host's own setup that may keep a node or its pods from working.
+        - V(filesystem) is the type of the file system below containerd's data, V(kubelet_directory) where a running
+          kubelet keeps its data, V(unloadable) the modules that modprobe is told not to load, with the file that says
+          so.
         - V(network_manager) is whether NetworkManager runs and may take interfaces of pods, V(firewall) is V(ufw) or
-          V(firewalld) where it is on, V(firewall_sources) the CIDRs from which it lets everything pass.
-        - V(tunnel_offloads) are VMware's NICs that divide packets in VXLAN themselves.
+          V(firewalld) if it is active, V(firewall_sources) the CIDRs from which it accepts everything.
+        - V(tunnel_offloads) are VMware's NICs that segment packets in VXLAN themselves.
         - V(controllers) are those of cgroup v2, V(neighbours) is how many neighbours the kernel keeps for all network
           namespaces together.
       type: dict
     resolver:
-      description: The file that the kubelet gives to pods which use their host's DNS, V(path), and its V(servers).
+      description: V(path) of the file that the kubelet gives to pods that use their host's DNS, and its V(servers).
       type: dict
     sources:
       description:
         - Those of O(sources) that do not answer, refuse, or do not have what this host needs of them.
-        - V(variable) says where the source is, V(seen) what came of it, V(lacks) what it does not have,
-          V(offers) the releases of a package that it has instead, V(instead) a pod network whose source answers.
+        - V(variable) is where the source is set, V(seen) how it answered, V(lacks) what it does not have, V(offers) the
+          releases of a package that it has instead, V(instead) a pod network whose source answers.
       type: list
       elements: dict
     other_kubernetes:
@@ -395,29 +401,29 @@ host:
       type: list
       elements: str
     default_address:
-      description: The address with which the host leaves by its default route.
+      description: The source address of the host's default route.
       type: str
     python:
       description: Version of the Python that ran this module.
       type: str
     lacking_packages:
-      description: Those of O(python_packages) that the Python of this module does not have.
+      description: Those of O(python_packages) that the Python running this module lacks.
       type: list
       elements: str
     systemd:
-      description: Whether systemd runs the host.
+      description: Whether the host runs systemd.
       type: bool
 rdma:
   description:
-    - The network devices that a fabric may use, with RDMA, addresses, and what lies below bonds and VLANs.
+    - The network devices that a fabric may use, with RDMA, addresses, and the devices below bonds and VLANs.
     - Also GPUs, routes, the RDMA network namespace mode, limits of locked memory, and kernel modules.
-    - sysfs, C(ip), C(rdma) and C(systemctl) say it. The last two may be missing.
+    - Read from sysfs and with C(ip), C(rdma) and C(systemctl). The last two may be missing.
   returned: with O(links)
   type: dict
   contains:
     links:
       description:
-        - Network devices that have RDMA, are or stand on hardware, or have a global address. Never the loopback.
+        - Network devices that have RDMA, are hardware or are based on it, or have a global address. Never the loopback.
         - RDMA fields of a bond or VLAN are those of the best port below it.
       type: list
       elements: dict
@@ -452,7 +458,7 @@ rdma:
           type: int
           sample: 1
         driver:
-          description: Driver of the RDMA device, so V(vmw_pvrdma) for PVRDMA; without one that of the network device.
+          description: Driver of the RDMA device, so V(vmw_pvrdma) for PVRDMA; without one, that of the network device.
           type: str
           sample: mlx5_core
         kind:
@@ -479,13 +485,13 @@ rdma:
           type: int
           sample: 9000
         rate_gbps:
-          description: Gb/s of the port; V(null) where it is not known, as of software RDMA.
+          description: Gb/s of the port; V(null) if it is not known, as with software RDMA.
           type: float
           sample: 100.0
         pcie:
           description:
-            - The narrowest PCIe link between the NIC and its processor, with what both of its ends can.
-            - V(null) without PCIe, and in a guest of a hypervisor, which invents it.
+            - The narrowest PCIe link between the NIC and its processor, with what both of its ends support.
+            - V(null) without PCIe, and in a virtual machine, where the hypervisor makes it up.
           type: dict
           contains:
             pci:
@@ -493,39 +499,39 @@ rdma:
               type: str
               sample: "0000:81:00.0"
             speed_gtps:
-              description: Its speed in GT/s.
+              description: Speed of the link in GT/s.
               type: float
               sample: 16.0
             width:
-              description: Its lanes.
+              description: Number of lanes.
               type: int
               sample: 16
             max_speed_gtps:
-              description: The speed in GT/s that both ends can.
+              description: The speed in GT/s that both ends support.
               type: float
               sample: 16.0
             max_width:
-              description: The lanes that both ends have.
+              description: The number of lanes that both ends have.
               type: int
               sample: 16
             gbps:
-              description: What speed and width carry in Gb/s, their encoding taken off.
+              description: What speed and width carry in Gb/s, without the encoding overhead.
               type: float
               sample: 252.1
         model:
-          description: Board of the NIC, else vendor and device of its PCI function; empty where it is not known.
+          description: Board of the NIC, else vendor and device of its PCI function; empty if not known.
           type: str
           sample: MT_0000000359
         firmware:
-          description: Release of the firmware of the RDMA device; empty where there is none.
+          description: Release of the firmware of the RDMA device; empty if there is none.
           type: str
           sample: 20.35.1012
         guid:
-          description: GUID of the RDMA device; empty where there is none.
+          description: GUID of the RDMA device; empty if there is none.
           type: str
           sample: 0c42:a103:0000:0001
         driver_version:
-          description: Version of the module of C(driver), else a digest of its source; empty where it is not known.
+          description: Version of the module of C(driver), else a digest of its source; empty if not known.
           type: str
           sample: 26.04-0.8.5
         rdma_devices:
@@ -533,15 +539,15 @@ rdma:
           type: list
           elements: str
         gid_room:
-          description: Addresses that the GID table of the RDMA port has room for; 0 where it is not known.
+          description: Addresses that the GID table of the RDMA port has room for; 0 if not known.
           type: int
           sample: 128
         vfs:
-          description: How many VFs a physical NIC has; 0 of any other interface.
+          description: How many VFs a physical NIC has; 0 for any other interface.
           type: int
           sample: 0
         max_vfs:
-          description: How many VFs a physical NIC can have, V(0) where SR-IOV is off.
+          description: How many VFs a physical NIC can have, V(0) if SR-IOV is off.
           type: int
           sample: 16
         mac:
@@ -554,11 +560,11 @@ rdma:
           elements: str
           sample: []
         master:
-          description: The device that it is a member of, such as a bond, a bridge or a VRF; empty where there is none.
+          description: The device that it is a member of, such as a bond, a bridge or a VRF; empty if there is none.
           type: str
           sample: ""
         master_kind:
-          description: What that device is, as C(kind).
+          description: C(kind) of that device.
           type: str
           sample: ""
         rdma_netdevs:
@@ -567,21 +573,21 @@ rdma:
           elements: str
           sample: [ens1f0np0]
         taken_by:
-          description: Devices on top of it that keep macvlans off, an ipvlan for example, each with its kind.
+          description: Devices on top of it that rule out macvlans, for example an ipvlan, each with its kind.
           type: list
           elements: str
           sample: []
         function_netdevs:
           description:
             - All network devices of its PCI function by name, if that has an RDMA device.
-            - A device plugin knows the function by the first of them alone.
+            - A device plugin knows the function only by the first of them.
           type: list
           elements: str
           sample: [ens1f0np0]
         addresses:
           description:
             - Lasting global addresses with their prefix lengths.
-            - C(origin) is V(advertised) for one of router advertisements, V(lease) for one of DHCP, else missing.
+            - C(origin) is V(advertised) for one from router advertisements, V(lease) for one from DHCP, else missing.
           type: list
           elements: dict
           sample:
@@ -591,15 +597,15 @@ rdma:
       type: dict
       sample: {mlx5_0: [umad0]}
     lone_devices:
-      description: RDMA devices that lead to no network device of the host, such as InfiniBand without IPoIB.
+      description: RDMA devices without a network device on the host, such as InfiniBand without IPoIB.
       type: list
       elements: dict
       sample:
         - {device: mlx5_1, pci: "0000:c1:00.0", driver: mlx5_core, link_layer: InfiniBand, state: ACTIVE}
     gpus:
       description:
-        - NVIDIA GPUs in PCI order, each with C(pci), C(path) and C(numa_node) as those of links.
-        - C(model) is vendor and device of its PCI function; empty where they are not known.
+        - NVIDIA GPUs in PCI order, each with C(pci), C(path) and C(numa_node) as in V(links).
+        - C(model) is vendor and device of its PCI function; empty if not known.
       type: list
       elements: dict
       sample:
@@ -611,25 +617,25 @@ rdma:
     routes:
       description:
         - C(dev), C(source) address and C(gateway) for each address that was looked up; empty if there is none.
-        - Of the main table, or of a VRF's where only that has a way, or a nearer one.
+        - From the main table, or from a VRF's if only that has a route, or a more specific one.
       type: dict
       sample:
         10.5.0.20: {dev: ens1f0np0, source: 10.5.0.11, gateway: ""}
     memlock:
-      description: Limit of locked memory of each container runtime that is installed, V(infinity) or bytes as a string.
+      description: Limit of locked memory of each installed container runtime, V(infinity) or bytes as a string.
       type: dict
       sample: {containerd: infinity}
     modules:
-      description: Kernel modules around RDMA that are loaded or built in.
+      description: RDMA-related kernel modules that are loaded or built in.
       type: list
       elements: str
       sample: [ib_core, ib_uverbs, mlx5_core, mlx5_ib]
     rdma_subsystem:
-      description: Whether the kernel's RDMA core is there at all.
+      description: Whether the kernel has an RDMA core at all.
       type: bool
       sample: true
     redirects:
-      description: PCI bridges above GPUs and RDMA NICs whose ACS sends what these exchange to the processor.
+      description: PCI bridges above GPUs and RDMA NICs whose ACS redirects the traffic between these to the processor.
       type: list
       elements: str
       sample: ["0000:82:08.0"]
@@ -640,7 +646,7 @@ rdma:
       sample: [{address: 192.0.2.1, prefix: 32}]
 vipu:
   description: Where the V-IPU controller is.
-  returned: with O(vipu), where it was found
+  returned: with O(vipu), if it was found
   type: dict
   contains:
     host:
@@ -652,7 +658,8 @@ vipu:
       type: int
       sample: 8090
     address:
-      description: IP address of the controller; one of the loopback if that is this host and C(vipu) knows no other.
+      description:
+        - IP address of the controller; a loopback address if the controller is this host and C(vipu) knows no other.
       type: str
       sample: 10.5.212.116
     version:
@@ -664,11 +671,12 @@ vipu:
       type: str
       sample: json
 logs:
-  description: What the units of O(journal) wrote, by name. Those that wrote nothing are not there.
+  description: What the units of O(journal) wrote, by name. Units that wrote nothing are left out.
   returned: with O(journal)
   type: dict
 failures:
-  description: Why RV(rdma) or RV(vipu) is not there, by these names, as C(docs/errors.md) describes failures.
+  description:
+    - Why RV(rdma) or RV(vipu) is missing, by these names, in the form of failures that C(docs/errors.md) describes.
   returned: success
   type: dict
 """

@@ -7,21 +7,22 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: host_reset
-short_description: Take a host out of Kubernetes, with all that was installed for it, or files that pods left
+short_description: Remove Kubernetes from a host, with all that was installed for it, or remove files that pods left
 version_added: 0.1.0
 description:
-  - Runs C(kubeadm reset), which ends the node's containers, and removes what that leaves behind - data of the kubelet
-    and of etcd, rules, links and routes of kube-proxy, Calico and flannel, and files of CNI plugins.
-  - What others have stays, even where its path is one of Kubernetes or of this collection. Data of etcd go only if the
-    static pod of C(kubeadm) has them, files only if they look as this collection writes them, and Docker and containerd
-    with their data only while nobody else has a container, also a stopped one, or a volume in them. Nothing that is
-    mounted is removed. RV(kept) names what stays.
-  - Keys and data of the cluster go, also those that restores, backups and upgrades have left in C(/var/lib/ipu-fabric).
+  - Runs C(kubeadm reset), which stops the node's containers, and removes what that leaves behind - data of the kubelet
+    and etcd, rules, links and routes of kube-proxy, Calico and flannel, and files of CNI plugins.
+  - What others own stays, even at a path of Kubernetes or of this collection. Removes etcd data only if it belongs to
+    the static pod of C(kubeadm), files only if they look as this collection writes them, and Docker and containerd with
+    their data only if nobody else has a container, even a stopped one, or a volume in them. Nothing that is mounted is
+    removed. RV(kept) names what stays.
+  - Removes keys and data of the cluster, also those that restores, backups and upgrades have left in
+    C(/var/lib/ipu-fabric).
   - Rules are removed one by one, by the names of their chains. Nothing is flushed. Links, files and packages of others
     stay.
-  - Members of etcd are not removed; use M(ipu.fabric.etcd_member) before, while the cluster stays.
-  - What runs is not set back before the next boot - sysctls, kernel modules, MTU, names of NICs. Swap stays off.
-  - Finishes what an interrupted run has begun. In check mode RV(removed) is the list of what would go.
+  - Members of etcd are not removed; if the cluster stays, use M(ipu.fabric.etcd_member) first.
+  - Settings in effect stay until the next boot - sysctls, kernel modules, MTU, names of NICs. Swap stays off.
+  - Finishes what an interrupted run has begun. In check mode, RV(removed) lists what would be removed.
 author: ipu.fabric contributors (@ipu-fabric)
 extends_documentation_fragment:
   - ipu.fabric.attributes
@@ -31,21 +32,21 @@ options:
     description:
       - Only remove these files and directories, which programs have left on the host; an empty list removes nothing.
         Directories go with everything in them.
-      - Absolute paths, at least three directories deep. One that a Debian package owns stays. Nothing goes where
-        C(dpkg) does not know the owner of each path.
-      - Left out, the host is taken out of Kubernetes.
+      - Absolute paths, at least three directories deep. A path that a Debian package owns stays. Nothing is removed if
+        C(dpkg) can't tell the owner of each path.
+      - If not set, Kubernetes is removed from the host.
     type: list
     elements: str
   ca:
     description:
-      - Digest of the cluster's CA, as M(ipu.fabric.host_info) has it in C(kubelet). A host that trusts another one is
-        refused. Empty takes any.
+      - Digest of the cluster's CA, as M(ipu.fabric.host_info) returns it in C(kubelet). A host that trusts another CA
+        is refused. Empty accepts any.
     type: str
     default: ""
   installed:
     description:
       - Also remove packages, apt sources and files of this collection.
-      - Only packages that M(ipu.fabric.apt_packages) has recorded on the host as new go, and only while nothing else
+      - Removes only packages that M(ipu.fabric.apt_packages) has recorded on the host as new, and only if nothing else
         needs them. They are not purged.
     type: bool
     default: false
@@ -55,7 +56,7 @@ options:
     default: 600
   timeout:
     description:
-      - Seconds that C(kubeadm reset), or one command of apt, may take. It is ended then.
+      - Seconds after which C(kubeadm reset), or a command of apt, is killed.
       - kubeadm tries each pod for ten seconds at most.
     type: int
     default: 1800
@@ -68,7 +69,7 @@ EXAMPLES = r"""
   check_mode: true
   register: found
 
-- name: Take the host out of Kubernetes
+- name: Remove Kubernetes from the host
   ipu.fabric.host_reset:
     ca: "{{ found.cluster.ca }}"
 
@@ -83,12 +84,12 @@ EXAMPLES = r"""
 RETURN = r"""
 cluster:
   description:
-    - The cluster that the host was in, by its own files, and what tells the host. Parts that are not known are empty.
+    - The cluster that the host was in, by its own files, and what identifies the host. Unknown parts are empty.
   returned: success, without O(files)
   type: dict
   contains:
     name:
-      description: What kubeadm calls it. Where that is kubeadm's default, the host and port of its API server.
+      description: kubeadm's name of the cluster, or the host and port of its API server if that name is the default.
       type: str
     server:
       description: Host and port of its API server.
@@ -100,10 +101,10 @@ cluster:
       description: Name of the host.
       type: str
     machine_id:
-      description: Its machine ID.
+      description: Machine ID of the host.
       type: str
     serves:
-      description: Whether its API server runs.
+      description: Whether the API server of the host runs.
       type: bool
   sample:
     name: 10.88.0.11:6443

@@ -7,18 +7,18 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: ip_pool_info
-short_description: Address pools of pods' second networks, and what leaked from them
+short_description: Address pools of pods' secondary networks, and what leaked from them
 version_added: 0.1.0
 description:
   - Reads the pools of whereabouts (C(IPPool) and C(OverlappingRangeIPReservation)), of nv-ipam (C(IPPool)) and of
-    Spiderpool (C(SpiderIPPool)), compares them with the pods that run, and changes nothing.
-  - An address is leaked when its pod does not exist any more or has other addresses, or when two pods have it. If any
-    is, the pools are read again after O(settle) seconds, so that pods that come and go meanwhile do not count.
+    Spiderpool (C(SpiderIPPool)), compares them with the running pods, and changes nothing.
+  - An address is leaked if its pod no longer exists or has other addresses, or if two pods have it. If any address is
+    leaked, the pools are read again after O(settle) seconds, so that pods that come and go meanwhile do not count.
   - whereabouts keeps the bounds and excludes of a range in the networks only; they are read from the
     NetworkAttachmentDefinitions of the same CIDR.
-  - nv-ipam tells the API which block a node has, but not which pod has which address. Its allocations are those that
-    multus wrote on the pods; a leak in a node's own store C(/var/lib/cni/nv-ipam/store) does not show.
-  - In check mode a cluster that is not there yet is one without pools.
+  - nv-ipam tells the API which block a node has, but not which pod has which address. The module counts the addresses
+    that multus wrote on the pods, so it does not see a leak in a node's own store C(/var/lib/cni/nv-ipam/store).
+  - In check mode, a cluster that does not exist yet has no pools.
 author: ipu.fabric contributors (@ipu-fabric)
 requirements:
   - netaddr
@@ -30,12 +30,12 @@ extends_documentation_fragment:
   - ipu.fabric.attributes.info
 options:
   cidrs:
-    description: Only pools of these subnets. Empty takes all.
+    description: Only pools of these subnets. Empty for all.
     type: list
     elements: str
     default: []
   settle:
-    description: Seconds after which the pools are read again where an address seems to be leaked.
+    description: Seconds after which the pools are read again if an address seems to be leaked.
     type: int
     default: 5
 """
@@ -48,7 +48,7 @@ EXAMPLES = r"""
   run_once: true
   register: pools
 
-- name: Stop while there are leaks
+- name: Fail if there are leaks
   ansible.builtin.assert:
     that: pools.leaks == 0
     fail_msg: "{{ pools.pools | map(attribute='leaked') | flatten }}"
@@ -88,22 +88,22 @@ pools:
       description: The subnet.
       type: str
     usable:
-      description: Addresses between the bounds of the pool; of nv-ipam, those in blocks that nodes have.
+      description: Addresses between the bounds of the pool; with nv-ipam, those in blocks that nodes have.
       type: int
     excluded:
-      description: Those of them that no pod may have.
+      description: Usable addresses that no pod may have.
       type: int
     capacity:
       description: Addresses that pods may have, usable less excluded.
       type: int
     allocated:
-      description: Addresses that are given out, leaked ones included.
+      description: Allocated addresses, including leaked ones.
       type: int
     free:
       description: Capacity less allocated.
       type: int
     leaked:
-      description: Addresses (or blocks) that keep others from having them, each with C(address), C(pod) and C(why).
+      description: Leaked addresses or blocks, which others can't get, each with C(address), C(pod) and C(why).
       type: list
       elements: dict
     nodes:

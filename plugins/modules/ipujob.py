@@ -12,9 +12,9 @@ version_added: 0.1.0
 description:
   - Creates an IPUJob of Graphcore's IPU operator, waits for it, keeps its logs, scales it, and removes it, or all jobs
     of a namespace or of the cluster.
-  - Options are checked before the cluster is asked, and everything that is wrong with them is reported at once. Then
-    the API server and the operator's webhook check the job in a dry run, in check mode too.
-  - Of an existing job only O(job_instances) and O(labels) can be changed; for the rest O(recreate) replaces it.
+  - Options are checked before the cluster is contacted, and all their errors are reported at once. Then the API server
+    and the operator's webhook check the job in a dry run, in check mode too.
+  - Of an existing job only O(job_instances) and O(labels) can be changed; for anything else, O(recreate) replaces it.
   - While it waits, every change of the job's state goes into RV(progress), and into the system log of the host if the
     module does not run on the controller. The wait stops early when an image can't be pulled or the namespace refuses
     the pods. It survives a restart of the API server and of the operator.
@@ -29,7 +29,7 @@ extends_documentation_fragment:
 options:
   name:
     description:
-      - Name of the job. At most 36 characters, since the operator makes longer names of it.
+      - Name of the job. At most 36 characters, since the operator derives longer names from it.
       - Needed with O(scope=job), and only then.
     type: str
   namespace:
@@ -40,21 +40,22 @@ options:
     type: str
   state:
     description:
-      - With V(present) the job exists as given; with O(wait) it also runs, or has completed.
-      - With V(finished) it exists and has completed. A job that has failed is an error, now and at the next run.
-      - With V(scaled) an existing job, whoever created it, has O(job_instances) instances, more or less than before;
-        with O(wait) they run, and the pods of others are gone or about to end. Nothing else is needed, or changed.
-      - With V(absent) the job is gone, its partitions are free, and its pods are gone or about to end.
-      - With V(restored), for O(scope=cluster) only, no job is touched. Webhooks that a killed run with O(force) has
-        left at C(Ignore) get their failure policies back. Every other state does that first, too.
+      - V(present) makes sure that the job exists as given; with O(wait) also that it runs or has completed.
+      - V(finished) makes sure that it exists and has completed. A job that has failed is an error, now and at the next
+        run.
+      - V(scaled) scales an existing job, whoever created it, to O(job_instances) instances; with O(wait) they run, and
+        the pods of other instances are gone or about to end. No other option is needed, and nothing else is changed.
+      - V(absent) removes the job. Its partitions are then free, and its pods are gone or about to end.
+      - V(restored), for O(scope=cluster) only, touches no job. It restores the failure policies of webhooks that a
+        killed run with O(force) has left at C(Ignore). Every other state does that first, too.
     type: str
     choices: [present, finished, scaled, absent, restored]
     default: present
   scope:
     description:
-      - With V(job) the module is about the job O(name).
-      - With V(namespace), for O(state=absent) only, and V(cluster), it is about all jobs there, before their operator
-        is removed for instance. While there are any it fails and names them, unless O(delete_all) is set.
+      - V(job) is the job O(name).
+      - V(namespace), for O(state=absent) only, and V(cluster) are all jobs there, for example before their operator is
+        removed. If there are any, the module fails and names them, unless O(delete_all) is set.
     type: str
     choices: [job, namespace, cluster]
     default: job
@@ -64,8 +65,8 @@ options:
     default: false
   job_instances:
     description:
-      - Number of instances, each with workers and a partition of its own. More than one is for inference.
-      - Without it a new job has 1, and an existing one keeps its number. O(state=scaled) needs it.
+      - Number of instances, each with workers and a partition of its own. Use more than one for inference.
+      - If not set, a new job has 1, and an existing one keeps its number. O(state=scaled) needs it.
     type: int
   ipus_per_job_instance:
     description: IPUs of each instance's partition, V(1), V(2), V(4), V(8), V(16), V(32) or V(64). Needed
@@ -79,9 +80,9 @@ options:
     type: int
   launcher:
     description:
-      - What to run in a launcher pod while the workers wait to be driven by it, for instance C(mpirun). The operator
-        tells C(mpirun) its hosts, the workers, and how to reach them.
-      - Without it and without O(interactive) the workers run the command of their template.
+      - What to run in a launcher pod that drives the workers, for example C(mpirun). The operator tells C(mpirun) its
+        hosts, the workers, and how to reach them.
+      - Without it and O(interactive), the workers run the command of their template.
     type: dict
     suboptions:
       command:
@@ -95,19 +96,19 @@ options:
         elements: dict
       mpi_interfaces:
         description:
-          - Interfaces of the pods, or subnets, by which the ranks of Open MPI reach each other over TCP. They become
-            C(OMPI_MCA_btl_tcp_if_include), which is the same as C(mpirun --mca btl_tcp_if_include), unless
-            O(launcher.env) has it. An option in O(launcher.command) wins over both.
+          - Interfaces of the pods, or subnets, through which the ranks of Open MPI reach each other over TCP. They
+            become C(OMPI_MCA_btl_tcp_if_include), which is the same as C(mpirun --mca btl_tcp_if_include), unless
+            O(launcher.env) has it. An option in O(launcher.command) overrides both.
           - If not given, and O(workers_per_job_instance) is more than 1, they are the interfaces of O(networks),
             V(net1) and so on. An empty list leaves the choice to MPI.
         type: list
         elements: str
   interactive:
-    description: A launcher pod that does nothing, for a person to work in. RV(attach) says how.
+    description: A launcher pod that does nothing, for a person to work in. RV(attach) is the command for it.
     type: dict
     suboptions:
       ttl:
-        description: Seconds that it lives.
+        description: Seconds that the pod lives.
         type: int
         required: true
   workers:
@@ -122,8 +123,7 @@ options:
         description: The field C(workers.replicas) of the IPUJob. The operator's default is 1.
         type: int
   networks:
-    description: Secondary networks of the pods, as C(NAME) or C(NAMESPACE/NAME). Short for the annotation of
-      the template.
+    description: Secondary networks of the pods, as C(NAME) or C(NAMESPACE/NAME). Short for the template's annotation.
     type: list
     elements: str
     default: []
@@ -134,8 +134,9 @@ options:
     type: str
     default: ""
   volumes:
-    description: Volumes that every container of the template, and so the launcher, mounts. Anything else is
-      written in the template.
+    description:
+      - Volumes that every container of the template, and so the launcher, mounts. Write other volumes into the
+        template.
     type: list
     elements: dict
     default: []
@@ -149,34 +150,33 @@ options:
             type: str
             required: true
           path:
-            description: The directory there.
+            description: Directory on the server.
             type: str
             required: true
       claim:
         description: Name of a PersistentVolumeClaim that many pods can mount.
         type: str
       mount_path:
-        description: Where it is in the containers.
+        description: Mount path in the containers.
         type: str
         required: true
       read_only:
-        description: Whether it can't be written to.
+        description: Whether the volume is read-only.
         type: bool
         default: false
   restart_policy:
-    description: When the operator starts a job again that has ended.
+    description: When the operator restarts a job that has ended.
     type: dict
     suboptions:
       type:
         description:
-          - V(Always) after every end, V(OnFailure) after a failure, V(ExitCode) after the exit codes that are
-            given.
-          - O(clean_pod_policy=All) wins over it.
+          - V(Always) after every end, V(OnFailure) after a failure, V(ExitCode) after O(restart_policy.exit_codes).
+          - O(clean_pod_policy=All) overrides it.
         type: str
         choices: [Always, OnFailure, Never, ExitCode]
         required: true
       back_off_limit:
-        description: How often at most. The operator's default is 3.
+        description: The maximum number of restarts. The operator's default is 3.
         type: int
       exit_codes:
         description: Exit codes and ranges of them, like V(128-255), that are worth another try.
@@ -191,44 +191,46 @@ options:
     type: dict
     default: {}
   recreate:
-    description: Delete the job and create it again where it differs in what can't be changed, or has failed.
+    description: Delete and recreate the job if it differs in something that can't be changed, or has failed.
     type: bool
     default: false
   force:
     description:
-      - Remove the operator's finalizer when the operator is not there to do so, or has not done so within
+      - Remove the operator's finalizer if the operator is not there to do so, or has not done so within
         O(wait_timeout).
-      - Where the operator's webhooks do not answer, their failure policy is V(Ignore) for that moment. A run that was
-        killed in that moment is repaired by the next one.
+      - If the operator's webhooks do not answer, their failure policy is set to V(Ignore) for that moment. If the run
+        is killed in that moment, the next one restores the policy.
       - Partitions may stay behind in V-IPU; RV(partitions_left) names them.
     type: bool
     default: false
   wait:
-    description: Whether to wait for what O(state) says. Without it O(state=present) ends when the job is stored.
+    description:
+      - Whether to wait until the job is as O(state) says. If V(false), O(state=present) ends when the job is stored.
     type: bool
     default: true
   wait_timeout:
-    description: Seconds to wait at most, for all jobs together. A job that is waited for goes on after that.
+    description: The maximum number of seconds to wait, for all jobs together. The job continues after that.
     type: int
     default: 600
   record:
     description:
-      - Whether the workers are looked into while they run. RV(record) then says by which way the job moved its data,
-        and so does its annotation C(fabric.ipu/moved).
-      - Needs O(state=finished), and the right to exec into pods.
+      - Whether to inspect the workers while they run. RV(record) and the job's annotation C(fabric.ipu/moved) then say
+        how the job moved its data.
+      - Needs O(state=finished) and the right to exec into pods.
     type: bool
     default: false
   logs:
     description:
       - What to do with the logs of the launcher and the workers. They are read while the module waits.
-      - When the wait fails, RV(evidence) is collected too.
+      - If the wait fails, RV(evidence) is collected too.
     type: dict
     suboptions:
       path:
         description:
-          - Directory for a file for each container that wrote anything, C(POD.CONTAINER.log), on the host where the
-            module runs. After a restart the next one is C(POD.CONTAINER.2.log).
-          - A file gets its name when it is complete, and is not replaced by the same content. Files are not a change.
+          - Directory, on the host where the module runs, for a file C(POD.CONTAINER.log) for each container that wrote
+            anything. After a restart, the next file is C(POD.CONTAINER.2.log).
+          - A file gets its name when it is complete, and is not replaced if the content is the same. Files do not count
+            as a change.
         type: path
       tail:
         description: How many of the last lines to return.
@@ -237,7 +239,7 @@ options:
 """
 
 EXAMPLES = r"""
-- name: Train, and fail when the training fails
+- name: Train, and fail if the training fails
   ipu.fabric.ipujob:
     kubeconfig: artifacts/admin.conf
     name: mnist-training
@@ -282,7 +284,7 @@ EXAMPLES = r"""
   delegate_to: localhost
   run_once: true
 
-- name: Three instances of a server
+- name: Run three instances of a server
   ipu.fabric.ipujob:
     kubeconfig: artifacts/admin.conf
     name: inference
@@ -297,7 +299,7 @@ EXAMPLES = r"""
   delegate_to: localhost
   run_once: true
 
-- name: One instance at night, whoever made the job
+- name: Scale down to one instance at night, whoever made the job
   ipu.fabric.ipujob:
     kubeconfig: artifacts/admin.conf
     name: inference
@@ -331,9 +333,9 @@ job:
   description:
     - C(name), C(namespace), C(labels), C(uid), C(created), C(started), C(ended), C(deleting). Times as in the API.
     - C(state) is V(Pending), V(Running), V(Restarting), V(Completed), V(Failed) or V(Deleting), from the status and the
-      pods; C(status) is the operator's own word for it, empty until it has reconciled the job.
+      pods; C(status) is the operator's own name for it, empty until the operator has reconciled the job.
     - C(instances) and C(instances_wanted), C(workers_active), C(workers_succeeded), C(workers_failed), C(restarts), and
-      C(message), the operator's last one. C(awaited) lists what the job waits for.
+      C(message), the last one of the operator. C(awaited) lists what the job waits for.
     - C(ipus) of all instances, and the names of their C(partitions). C(held) is true while the operator's finalizer is
       set.
     - C(pods), the launcher first, each with C(name), C(role), C(phase), C(node), C(ip), C(deleting), C(problems), and
@@ -354,8 +356,8 @@ progress:
     awaited: []}]
 logs:
   description:
-    - The logs that were read, each with C(name) (C(POD.CONTAINER)), C(file) (empty without O(logs.path)), C(tail) (the
-      last lines), and C(error) (why it could not be read).
+    - The collected logs, each with C(name) (C(POD.CONTAINER)), C(file) (empty without O(logs.path)), C(tail) (the last
+      lines), and C(error) (why it could not be read).
   returned: success, and when a wait has failed
   type: list
   elements: dict
@@ -366,9 +368,9 @@ evidence:
     - What explains the failure besides the job's own logs.
     - C(conditions) of the job, each with C(type), C(status), C(reason), C(message) and C(changed), the oldest first.
       C(events), up to 50 lines about the job and its pods, the newest last.
-    - C(operator), the ends of the logs of the IPU operator's controller and of its V-IPU proxy since the job was
-      created, each with C(name) (C(NAMESPACE/POD.CONTAINER)), C(lines) (O(logs.tail) of them) and C(error) (why it
-      could not be read; a user may not have the right).
+    - C(operator), the ends of the logs of the IPU operator's controller and V-IPU proxy since the job was created, each
+      with C(name) (C(NAMESPACE/POD.CONTAINER)), C(lines) (O(logs.tail) of them) and C(error) (why it could not be read;
+      a user may not have the right).
     - C(file), with up to 200 lines of each log, C(NAME.evidence.json) in O(logs.path). Empty without it.
   returned: when a wait has failed
   type: dict
@@ -376,10 +378,10 @@ evidence:
     changed: "2026-11-21T10:00:00Z"}], events: [], operator: [], file: artifacts/mnist/mnist.evidence.json}
 record:
   description:
-    - By which way the job moved its data. Empty without O(record).
+    - How the job moved its data. Empty without O(record).
     - C(verdict) is V(rdma), V(tcp), V(both), V(nothing), V(unseen), or V(earlier) for a job that was recorded before.
-      C(text) is the verdict for a person; C(why) it was not RDMA, C(next) what to do; C(note) what the counters do not
-      tell. C(ranks) has what each pod showed.
+      C(text) is the verdict for a person, C(why) the reason why it was not RDMA, C(next) what to do, C(note) what the
+      counters do not show, and C(ranks) what each pod showed.
   returned: success, and when a wait has failed
   type: dict
   sample: {verdict: tcp, text: "moved 39 GB over TCP on eth0: its pods have no RDMA device", why: its pods have no RDMA

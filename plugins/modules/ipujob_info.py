@@ -11,10 +11,10 @@ short_description: IPUJobs with their state, pods and partitions, and free IPUs
 version_added: 0.1.0
 description:
   - Reads the IPUJobs of a cluster, or some of them, with the state that M(ipu.fabric.ipujob) returns.
-  - Asks the IPU operator's V-IPU proxy how many IPUs are free, if O(usage) or O(partition_sizes) is set. The request
+  - If O(usage) or O(partition_sizes) is set, asks the IPU operator's V-IPU proxy how many IPUs are free. The request
     goes through the API server, since the proxy can't be reached from outside the cluster.
-  - A cluster that does not know the kind has no jobs. In check mode a cluster or an operator that is not there yet has
-    no IPUs. Neither is an error.
+  - A cluster that does not know the kind has no jobs. In check mode, a cluster or an operator that does not exist yet
+    has no IPUs. Neither is an error.
 author: ipu.fabric contributors (@ipu-fabric)
 extends_documentation_fragment:
   - kubernetes.core.k8s_auth_options
@@ -26,21 +26,21 @@ options:
     description: Name of one job.
     type: str
   namespace:
-    description: Namespace of the jobs. Without it the jobs of all namespaces.
+    description: Namespace of the jobs. If not set, the jobs of all namespaces.
     type: str
   label_selectors:
-    description: Labels that the jobs have, as in kubectl. All of them have to match.
+    description: Label selectors, as in kubectl. A job must match all of them.
     type: list
     elements: str
     default: []
   usage:
     description:
       - Whether to ask how many IPUs are used and free.
-      - The proxy knows of partitions that IPUJobs have. It may not count other uses of the IPUs.
+      - The proxy knows the partitions of IPUJobs. It may not count other uses of the IPUs.
     type: bool
     default: false
   partition_sizes:
-    description: Sizes of partitions in IPUs, to ask how many more of each are possible. Implies O(usage).
+    description: Sizes of partitions in IPUs. The module asks how many more of each are possible. Implies O(usage).
     type: list
     elements: int
     default: []
@@ -107,15 +107,15 @@ usage:
       type: dict
       sample: {used: 4, available: 28, ipus: 32}
     namespaces:
-      description: The same for each namespace that the proxy names.
+      description: C(used), C(available) and C(ipus) of each namespace that the proxy names.
       returned: with O(usage) or O(partition_sizes)
       type: dict
       sample: {default: {used: 4, available: 28, ipus: 32}}
     sizes:
       description:
         - An answer for each of O(partition_sizes), with C(size), C(partitions) (how many more of that size are
-          possible), C(fits) (whether that is any), and the proxy's C(message).
-        - The proxy's own word C(available) is left out, as it is true with 0 partitions too.
+          possible), C(fits) (whether at least one is possible), and the proxy's C(message).
+        - The proxy's own C(available) is left out, as it is true with 0 partitions too.
       returned: with O(usage) or O(partition_sizes)
       type: list
       elements: dict

@@ -10,10 +10,10 @@ module: kernel_settings
 short_description: Load kernel modules, set sysctls and disable swap, now and after a reboot
 version_added: 0.1.0
 description:
-  - Loads modules, sets sysctls and turns swap off in one call, and writes the files that keep it so.
+  - Loads modules, sets sysctls and turns swap off in one call, and writes the files that keep these settings.
   - A module that is built in, or whose feature the kernel already has (in a container), counts as loaded.
-  - Swap lines of C(/etc/fstab) become comments, and other systemd units that turn swap on are masked, those of zram
-    among them. Copies of changed files are kept beside them.
+  - Comments out the swap lines of C(/etc/fstab), and masks other systemd units that turn swap on, including those of
+    zram. Keeps copies of changed files beside them.
 author:
   - ipu.fabric contributors (@ipu-fabric)
 extends_documentation_fragment:
@@ -32,12 +32,12 @@ options:
   sysctl:
     description:
       - Values by key.
-      - For C(fs.inotify.) and limits of neighbours, as C(net.ipv4.neigh.default.gc_thresh3), that of the host stays
-        where it is higher. One that the kernel does not have is left out.
+      - For C(fs.inotify.) and neighbour limits such as C(net.ipv4.neigh.default.gc_thresh3), the host's value stays if
+        it is higher. A key that the kernel does not have is left out.
     type: dict
     default: {}
   disable_swap:
-    description: Turn swap off for good.
+    description: Turn swap off permanently.
     type: bool
     default: false
 """

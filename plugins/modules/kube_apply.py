@@ -11,9 +11,9 @@ short_description: Apply many Kubernetes objects in one call, strictly
 version_added: 0.1.0
 description:
   - Applies objects of any kind by server-side apply with strict field validation. A field that the server does not know
-    is an error, where M(kubernetes.core.k8s) would drop it silently.
+    is an error, whereas M(kubernetes.core.k8s) would drop it silently.
   - Objects are applied in their order and removed in the reverse order, all in one call.
-  - In check mode the server validates the objects in a dry run. A cluster, namespace or kind that is not there yet
+  - In check mode the server validates the objects in a dry run. A cluster, namespace or kind that does not exist yet
     counts as missing.
 author: ipu.fabric contributors (@ipu-fabric)
 extends_documentation_fragment:
@@ -29,37 +29,37 @@ options:
     required: true
   state:
     description:
-      - With V(present) the objects say what is in O(objects). Fields that others own are left alone.
-      - With V(absent) the objects are deleted, and the module waits until they are gone. An unknown kind is no error.
+      - V(present) applies what is in O(objects). Fields that others own are left alone.
+      - V(absent) deletes the objects and waits until they are gone. An unknown kind is no error.
     type: str
     choices: [present, absent]
     default: present
   only_ours:
     description:
-      - With V(absent), delete only what this collection has applied, as C(metadata.managedFields) says. The rest stays,
-        and is named in RV(kept) and in a warning.
-      - A namespace stays as well when somebody else has written to it, or has put something into it.
+      - With V(absent), delete only what this collection has applied, as C(metadata.managedFields) says. The rest stays.
+        RV(kept) and a warning name it.
+      - A namespace stays as well if somebody else has changed it or put something into it.
     type: bool
     default: false
   adopt:
     description:
-      - With V(present), whether an existing object that this collection has not applied is taken over.
-      - With V(false) such objects are an error that names them, and nothing is changed. A namespace may be there.
+      - With V(present), whether existing objects that this collection has not applied are taken over.
+      - V(false) makes such objects an error that names them, and changes nothing. A namespace may exist.
     type: bool
     default: true
   exact:
     description:
-      - With V(present), whether fields of C(spec) that others have added are removed. Those of other parts stay, and so
-        does all of an object that has no C(spec) in O(objects).
+      - With V(present), whether fields of C(spec) that others have added are removed. Fields outside C(spec) stay, and
+        so do all fields of an object that has no C(spec) in O(objects).
     type: bool
     default: false
   validation:
-    description: What the server does with unknown and duplicate fields. V(Warn) is for manifests that others wrote.
+    description: What the server does with unknown and duplicate fields. V(Warn) is for manifests written by others.
     type: str
     choices: [Strict, Warn]
     default: Strict
   timeout:
-    description: Seconds to wait for new kinds to be served, and for deleted objects to go.
+    description: Seconds to wait for new kinds to be served, and for deleted objects to disappear.
     type: int
     default: 60
 seealso:
@@ -67,7 +67,7 @@ seealso:
 """
 
 EXAMPLES = r"""
-- name: An address pool in its own namespace
+- name: Create an address pool and a namespace
   ipu.fabric.kube_apply:
     kubeconfig: artifacts/admin.conf
     objects:
@@ -90,13 +90,13 @@ EXAMPLES = r"""
 
 RETURN = r"""
 objects:
-  description: Kind, namespace and name of each object that was changed, or would be.
+  description: Kind, namespace and name of each object that was, or would be, changed.
   returned: success
   type: list
   elements: str
   sample: ["IPPool nvidia-network-operator/rdma-net"]
 updated:
-  description: Those of RV(objects) that existed before and exist now.
+  description: Those of RV(objects) that existed before and still exist.
   returned: success
   type: list
   elements: str

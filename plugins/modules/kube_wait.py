@@ -10,11 +10,12 @@ module: kube_wait
 short_description: Wait for nodes, operators, network attachments, pods and jobs
 version_added: 0.1.0
 description:
-  - Waits in one call for all that the options name. At least one of O(nodes), O(objects), O(crds), O(accepted),
+  - Waits in one call for everything that the options name. At least one of O(nodes), O(objects), O(crds), O(accepted),
     O(attachments), O(pods) and O(job) is needed.
-  - Stops early when waiting can't help, and says why. An image that can't be pulled, a container that crashes again and
-    again, a DaemonSet that no node is to run and the label or taint behind it, a job that failed or was removed.
-  - An API server that restarts during the wait is waited for. Check mode does not wait.
+  - Stops early if waiting can't help, and says why. Examples are an image that can't be pulled, a container that keeps
+    crashing, a DaemonSet that no node is to run, with the label or taint behind it, and a job that failed or was
+    removed.
+  - Keeps waiting while an API server restarts. Check mode does not wait.
 author: ipu.fabric contributors (@ipu-fabric)
 extends_documentation_fragment:
   - kubernetes.core.k8s_auth_options
@@ -23,11 +24,11 @@ extends_documentation_fragment:
   - ipu.fabric.attributes.info
 options:
   nodes:
-    description: Names of nodes that have to be Ready. An empty list is every node that the cluster has.
+    description: Names of nodes that must be Ready. An empty list means all nodes of the cluster.
     type: list
     elements: str
   objects:
-    description: Objects that have to be ready.
+    description: Objects that must be ready.
     type: list
     elements: dict
     suboptions:
@@ -39,7 +40,7 @@ options:
         description:
           - Kind of the object.
           - A C(Deployment), C(DaemonSet) or C(StatefulSet) is ready when every pod runs its newest revision and is
-            available; any other kind when O(objects[].field) has O(objects[].value).
+            available; any other kind if O(objects[].field) has O(objects[].value).
         type: str
         required: true
       name:
@@ -51,27 +52,27 @@ options:
         type: str
         default: ""
       field:
-        description: Where a custom resource says how it is, as a JMESPath expression.
+        description: Where a custom resource reports its state, as a JMESPath expression.
         type: str
         default: status.state
       value:
-        description: What O(objects[].field) has to say. When it is empty, the object only has to be there.
+        description: Required value of O(objects[].field). If empty, the object only has to exist.
         type: str
         default: ""
       reason:
-        description: The reason that the condition C(Ready) of a custom resource has to give too. Empty for any.
+        description: Reason that the condition C(Ready) of a custom resource must also have. Empty for any.
         type: str
         default: ""
       required:
-        description: Whether the object has to be there. Without it, one that is not there is ready.
+        description: Whether the object must exist. If V(false), a missing object counts as ready.
         type: bool
         default: true
   crds:
-    description: Names of CustomResourceDefinitions that have to be Established.
+    description: Names of CustomResourceDefinitions that must be Established.
     type: list
     elements: str
   accepted:
-    description: New objects that the API server, with all its webhooks, has to take in a dry run. Nothing is stored.
+    description: New objects that the API server, with all its webhooks, must accept in a dry run. Nothing is stored.
     type: list
     elements: dict
   watch:
@@ -82,13 +83,13 @@ options:
   idle_faults:
     description:
       - Whether a DaemonSet in O(watch) that no node is to run is a fault.
-      - Set it to V(false) for an operator that has DaemonSets for hardware that no node may have.
+      - Set it to V(false) for an operator with DaemonSets for hardware that possibly no node has.
     type: bool
     default: true
   attachments:
     description:
-      - NetworkAttachmentDefinitions (NAD), and what they have to say.
-      - The macvlan plugin is compared, also where the NAD is a chain of plugins.
+      - NetworkAttachmentDefinitions (NAD), and what they must contain.
+      - The macvlan plugin is compared, also if the NAD is a chain of plugins.
     type: list
     elements: dict
     suboptions:
@@ -110,7 +111,7 @@ options:
         choices: [bridge, private, vepa, passthru]
         default: bridge
       mtu:
-        description: MTU of the pods' interface in bytes. V(0) is the master's.
+        description: MTU of the pods' interface in bytes. V(0) takes the master's.
         type: int
         default: 0
       ipam:
@@ -119,16 +120,17 @@ options:
         required: true
   pods:
     description:
-      - Pods that have to start, one for each entry, as a test of the CNI plugins. They are created for it, and removed
-        when the wait ends.
-      - Such a pod has started when it has its addresses. It has no image, so nothing runs in it, and nothing is pulled.
-      - It is put on a Ready node, whatever the taints of that node. Its namespace may have the Pod Security level
+      - Pods that must start, one for each entry, as a test of the CNI plugins. The module creates them, and removes
+        them when the wait ends.
+      - Such a pod counts as started when it has its addresses. It has no image, so nothing runs in it and nothing is
+        pulled.
+      - It is placed on a Ready node, whatever the taints of that node. Its namespace may have the Pod Security level
         C(restricted).
     type: list
     elements: dict
     suboptions:
       name:
-        description: Name of the NAD that the pod asks for. Empty for the cluster's own network only.
+        description: Name of the NAD that the pod requests. Empty for the cluster's own network only.
         type: str
         default: ""
       namespace:
@@ -136,17 +138,17 @@ options:
         type: str
         default: default
       hosts:
-        description: Names of the nodes that have the network. Any node will do when the cluster has none of them.
+        description: Names of the nodes that have the network. Any node will do if the cluster has none of them.
         type: list
         elements: str
         default: []
   job:
     description:
-      - A job that has to succeed.
-      - One that failed is an error with its last message and the end of the log of the pod that failed.
-      - A worker that failed before its launcher came, or an MPIJob that its operator refuses, ends the wait.
-      - One with the annotation C(fabric.ipu/record) V(true) is looked into while it runs, and RV(record) says by which
-        way it moved its data. So does its annotation C(fabric.ipu/moved).
+      - A job that must succeed.
+      - A failed job is an error with its last message and the end of the failed pod's log.
+      - A worker that fails before its launcher exists, or an MPIJob that its operator refuses, ends the wait.
+      - A job with the annotation C(fabric.ipu/record) V(true) is inspected while it runs. RV(record) and its annotation
+        C(fabric.ipu/moved) then say how it moved its data.
     type: dict
     suboptions:
       name:
@@ -158,16 +160,16 @@ options:
         type: str
         default: default
       kind:
-        description: Kind of the job. Of an C(MPIJob) the logs of the launcher and of workers that failed are read.
+        description: Kind of the job. For an C(MPIJob), the logs of the launcher and of failed workers are read.
         type: str
         choices: [Job, MPIJob]
         default: Job
       log_lines:
-        description: Lines of each container's log.
+        description: How many lines of each container's log to return.
         type: int
         default: 50
   what:
-    description: What is waited for, as the error message calls it. By default it is taken from the options.
+    description: What the error message calls the awaited things. By default derived from the options.
     type: str
     default: ""
   timeout:
@@ -175,11 +177,11 @@ options:
     type: int
     default: 300
   patience:
-    description: Seconds that a fault has to stay before the wait is given up.
+    description: Seconds that a fault must last before the wait is given up.
     type: int
     default: 20
   settle:
-    description: Seconds that everything has to stay ready. A custom resource may still show its former state.
+    description: Seconds that everything must stay ready, since a custom resource may still show its former state.
     type: int
     default: 0
   sleep:
@@ -230,7 +232,7 @@ EXAMPLES = r"""
   delegate_to: localhost
   run_once: true
 
-- name: See that a pod on the network can start
+- name: Check that a pod on the network can start
   ipu.fabric.kube_wait:
     kubeconfig: artifacts/admin.conf
     pods:
@@ -240,7 +242,7 @@ EXAMPLES = r"""
   delegate_to: localhost
   run_once: true
 
-- name: Wait until the training job has succeeded, and read its log
+- name: Wait until the training job has succeeded, and get its log
   ipu.fabric.kube_wait:
     kubeconfig: artifacts/admin.conf
     job:
@@ -259,13 +261,13 @@ waited:
   type: float
   sample: 4.2
 pending:
-  description: What is not ready yet. Only check mode ends with anything in it, since it does not wait.
+  description: What is not ready yet. Always empty outside check mode, which does not wait.
   returned: success
   type: list
   elements: str
   sample: []
 status:
-  description: The job's status, as the cluster says it. Empty without O(job), and in check mode.
+  description: The job's status, as the cluster reports it. Empty without O(job), and in check mode.
   returned: success
   type: dict
   sample: {"succeeded": 1}
@@ -276,10 +278,10 @@ logs:
   sample: {"mnist-x7k2p/main": "accuracy 0.98"}
 record:
   description:
-    - By which way the job moved its data. Empty for a job that does not ask for it.
+    - How the job moved its data. Empty for a job that does not request the record.
     - C(verdict) is V(rdma), V(tcp), V(both), V(nothing), V(unseen), or V(earlier) for one that was recorded before.
-      C(text) is the verdict for a person; C(why) it was not RDMA, C(next) what to do; C(note) what the counters do not
-      tell. C(ranks) has what each pod showed.
+      C(text) is the verdict for a person, C(why) the reason why it was not RDMA, C(next) what to do, C(note) what the
+      counters do not show, and C(ranks) what each pod showed.
   returned: success, and when a wait has failed
   type: dict
   sample: {verdict: rdma, text: "moved 41 GB over RDMA on mlx5_0, mlx5_1", why: "", next: "", note: "", ranks: []}

@@ -10,12 +10,13 @@ module: kubeadm
 short_description: Initialise a cluster, join hosts to it, upgrade them, create join tokens and clients for kubelets
 version_added: 0.1.0
 description:
-  - Runs C(kubeadm init) or C(kubeadm join), once. A host that is a member is never changed.
-  - A marker file is on the host while kubeadm runs. Where one is found, an earlier run was interrupted. A first control
-    plane whose API answers is then finished; a host that never became a member is reset, and kubeadm runs again.
-  - Where no API answers, a host that may be a member is left as it is, and that is an error.
-  - A host with parts of a node but without that marker may belong to another cluster, so it is an error.
-  - A kubeadm that is still running after its run was killed is waited for.
+  - Runs C(kubeadm init) or C(kubeadm join) once. These never change a host that is already a member.
+  - A marker file is on the host while kubeadm runs. If one is found, an earlier run was interrupted. The module then
+    finishes a first control plane whose API answers, and resets a host that never became a member and runs kubeadm
+    again.
+  - If no API answers, a host that may be a member is left as it is, and the module fails.
+  - A host with parts of a node but without that marker may belong to another cluster, so the module fails.
+  - Waits for a kubeadm that is still running after its run was killed.
 author:
   - ipu.fabric contributors (@ipu-fabric)
 extends_documentation_fragment:
@@ -32,23 +33,24 @@ options:
   command:
     description:
       - V(init) makes the host the first control plane, V(join) joins it to a cluster.
-      - V(upgrade) takes the pods of a control plane, and the configuration of the node's kubelet, to O(version), by the
-        C(kubeadm) of that version. The kubelet itself is for its package. A node whose kubelet runs O(version) is done.
+      - V(upgrade) upgrades the pods of a control plane, and the configuration of the node's kubelet, to O(version),
+        with the C(kubeadm) of that version. The kubelet itself is upgraded with its package. A node whose kubelet runs
+        O(version) is done.
       - V(images) only pulls O(images), with containerd's C(ctr) or with C(docker), so that a later V(init) or V(join)
         finds them.
       - V(token) creates a short-lived bootstrap token on a control plane. The result is secret, so use C(no_log).
         With O(state=absent) it deletes the token of O(discovery).
       - V(rejoin), on a control plane, prepares the nodes of reinstalled hosts for V(join), which refuses while such a
         node is Ready, as it is for about a minute after its kubelet has gone. It waits for O(timeout) until none of
-        O(names) is. One that stays Ready, or has another address than the host, is the node of another host. Then it
-        takes the label of control planes off, which says that one has joined. All else of a node stays.
-      - V(client) signs a client certificate for the kubelet of O(node_name), with the CA's key of a control plane and
+        O(names) is. A node that stays Ready, or has another address than the host, belongs to another host. Then it
+        removes the label of control planes, which says that one has joined. Everything else on the node stays.
+      - V(client) signs a client certificate for the kubelet of O(node_name), with the CA's key on a control plane and
         without the API. The result is secret, so use C(no_log).
     type: str
     choices: [init, join, upgrade, images, token, rejoin, client]
     required: true
   node_name:
-    description: Name of the node. Empty is the host name in lower case.
+    description: Name of the node. Empty for the host name in lower case.
     type: str
     default: ""
   control_plane:
@@ -65,7 +67,7 @@ options:
   discovery:
     description:
       - How a host finds and trusts the cluster, as O(command=token) returns it in RV(discovery).
-      - Needed with O(command=join), and to delete its token.
+      - Needed with O(command=join), and to delete the token.
     type: dict
     suboptions:
       endpoint:
@@ -91,7 +93,7 @@ options:
     elements: str
     default: []
   runtime:
-    description: What has the images that O(command=images) pulls.
+    description: The runtime for which O(command=images) pulls images.
     type: str
     choices: [containerd, docker]
     default: containerd
@@ -106,28 +108,30 @@ options:
     default: 30m0s
   certificates:
     description:
-      - With O(command=token) upload the control plane's certificates too, for control planes that join.
-      - They stay two hours, sealed.
+      - With O(command=token), also upload the control plane's certificates, for control planes that join.
+      - They are kept for two hours, encrypted.
     type: bool
     default: false
   version:
-    description: Kubernetes version of the cluster, for O(command=token), or to upgrade to, for O(command=upgrade).
+    description:
+      - Kubernetes version of the cluster, for O(command=token), or the one to upgrade to, for O(command=upgrade).
     type: str
   first:
     description:
-      - Whether O(command=upgrade) upgrades the cluster too, which is for the first of its control planes
-        (C(kubeadm upgrade apply)). The others, and workers, follow (C(kubeadm upgrade node)).
+      - Whether O(command=upgrade) also upgrades the cluster (C(kubeadm upgrade apply)). Set it on the first control
+        plane. The others, and workers, follow (C(kubeadm upgrade node)).
     type: bool
     default: false
   names:
-    description: With O(command=rejoin) names of nodes whose hosts have nothing of Kubernetes. The cluster need not have
-      them.
+    description:
+      - With O(command=rejoin), names of nodes whose hosts have nothing of Kubernetes. The cluster need not have them.
     type: list
     elements: str
     default: []
   addresses:
-    description: With O(command=rejoin) the addresses of the hosts that join, by the name of the node. Where none is
-      given, none is compared.
+    description:
+      - With O(command=rejoin), the addresses of the hosts that join, by the name of the node. The address of a node
+        without an entry is not compared.
     type: dict
     default: {}
   lock_timeout:
@@ -136,8 +140,8 @@ options:
     default: 600
   timeout:
     description:
-      - Seconds that one command of kubeadm may take, with the images that it pulls. It is ended then.
-      - More than all of kubeadm's own timeouts together.
+      - Seconds after which a kubeadm command is killed. It includes the images that kubeadm pulls.
+      - Set it higher than all of kubeadm's own timeouts together.
     type: int
     default: 1800
 """
@@ -195,7 +199,7 @@ action:
   returned: for O(command=init) and O(command=join)
   sample: nothing
 discovery:
-  description: What O(discovery) takes. All empty in check mode.
+  description: Values for O(discovery). All empty in check mode.
   type: dict
   returned: for O(command=token) with O(state=present)
   contains:

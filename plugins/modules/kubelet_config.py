@@ -7,14 +7,14 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: kubelet_config
-short_description: Change the kubelet's configuration on a node, and put it back where the kubelet does not come up
+short_description: Change the kubelet's configuration on a node, and roll it back if the kubelet does not come up
 version_added: 0.1.0
 description:
-  - Writes C(/var/lib/kubelet/config.yaml) where it differs, restarts the kubelet, and waits until that has reported to
-    its cluster. If it does not, the earlier file is put back, and that is the error.
-  - A run that was killed in between is completed by the next one.
-  - That file, the kubelet's kubeconfig and its unit get a mode for root alone.
-  - On a host that is no node nothing is done.
+  - Writes C(/var/lib/kubelet/config.yaml) if it differs, restarts the kubelet, and waits until the kubelet has reported
+    to its cluster. If it does not, the module restores the earlier file and fails.
+  - If a run is killed in between, the next one completes it.
+  - Makes that file, the kubelet's kubeconfig and its unit accessible to root only.
+  - Does nothing on a host that is not a node.
 author:
   - ipu.fabric contributors (@ipu-fabric)
 extends_documentation_fragment:
@@ -22,11 +22,11 @@ extends_documentation_fragment:
   - ipu.fabric.attributes.action
 options:
   content:
-    description: The whole text, as the role C(kubernetes) decides it. Empty leaves it as it is.
+    description: The whole text of the file, as the role C(kubernetes) decides it. Empty leaves the file as it is.
     type: str
     default: ""
   node_name:
-    description: Name of the node. Empty is the host name in lower case.
+    description: Name of the node. Empty for the host name in lower case.
     type: str
     default: ""
   ready_timeout:
@@ -34,7 +34,7 @@ options:
     type: int
     default: 300
   lock_timeout:
-    description: Seconds to wait for a kubeadm that runs.
+    description: Seconds to wait for a running kubeadm.
     type: int
     default: 600
 """
@@ -57,7 +57,7 @@ needed:
   type: bool
   returned: success
 serves:
-  description: Whether the kubelet has a serving certificate of the cluster that is valid.
+  description: Whether the kubelet has a valid serving certificate from the cluster.
   type: bool
   returned: success
 content:

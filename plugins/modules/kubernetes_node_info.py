@@ -7,11 +7,11 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: kubernetes_node_info
-short_description: Return what a host is to its Kubernetes cluster
+short_description: Return the state of a host in its Kubernetes cluster
 version_added: 0.1.0
 description:
-  - Returns in one call what the role C(kubernetes) decides by.
-  - The API is asked about this host only, with the kubelet's own credentials, and with the administrator's on a control
+  - Returns in one call everything on which the role C(kubernetes) bases its decisions.
+  - Queries the API about this host only, with the kubelet's own credentials, or with the administrator's on a control
     plane whose kubelet gets no answer.
 author:
   - ipu.fabric contributors (@ipu-fabric)
@@ -20,7 +20,7 @@ extends_documentation_fragment:
   - ipu.fabric.attributes.info
 options:
   node_name:
-    description: Name of the node. Empty is the host name in lower case, as kubeadm has it.
+    description: Name of the node. Empty for the host name in lower case, like kubeadm.
     type: str
     default: ""
   control_plane:
@@ -28,7 +28,7 @@ options:
     type: bool
     default: false
   address:
-    description: Address of the node. Empty is the one that the default route goes out from.
+    description: Address of the node. Empty for the source address of the default route.
     type: str
     default: ""
   version:
@@ -36,7 +36,7 @@ options:
     type: str
     required: true
   image_repository:
-    description: Registry and path of those images. Empty is kubeadm's default.
+    description: Registry and path of those images. Empty for kubeadm's default.
     type: str
     default: ""
 """
@@ -58,7 +58,7 @@ node:
       description: Name of the node.
       type: str
     address:
-      description: Its address.
+      description: Address of the node.
       type: str
     interface:
       description: The network device that has the address. Empty if none has.
@@ -70,7 +70,7 @@ node:
       description: Code name of its release, such as V(bookworm).
       type: str
     architecture:
-      description: Its processor as the kernel calls it, such as V(x86_64).
+      description: Processor architecture as the kernel calls it, such as V(x86_64).
       type: str
     kubelet:
       description: Version of the kubelet; empty when it is not installed.
@@ -79,23 +79,25 @@ node:
       description: Version of containerd; empty when it is not installed.
       type: str
     containerd_files:
-      description: containerd's main file, and drop-ins that others than the role kubernetes have made.
+      description: containerd's main file, and drop-ins that were not made by the role kubernetes.
       type: list
       elements: str
     cri_dockerd:
       description:
-        - Whether cri-dockerd is of others (C(others)), and if so its C(program), its C(release) and what there is
-          instead of an answer (C(silence)).
+        - Whether cri-dockerd was installed by others (C(others)), and if so its C(program), its C(release) and what it
+          returned instead of an answer (C(silence)).
       type: dict
     keepalived:
-      description: Whose configuration keepalived has, V(ours) or V(others); empty when there is none.
+      description: Whose configuration keepalived has, V(ours) or V(others); empty if there is none.
       type: str
     images:
       description: Images that kubeadm lists for the version; empty when kubeadm is not installed.
       type: list
       elements: str
     unsettled:
-      description: Whether a change of this control plane was interrupted. M(ipu.fabric.control_plane) ends it.
+      description:
+        - Whether a change of this control plane was interrupted. M(ipu.fabric.control_plane) completes it or rolls it
+          back.
       type: bool
     kubeconfig_sha256:
       description: Digest of the administrator's kubeconfig; empty when there is none.
@@ -103,15 +105,15 @@ node:
     membership:
       description:
         - V(none) for a host that never was in a cluster, V(member) for one that is.
-        - V(unfinished) when an init or join of ours is under way or was interrupted.
-        - V(broken) when there are traces of a node which the cluster does not confirm.
-        - V(expired) when no API server answers because certificates have expired. Nothing is lost then.
+        - V(unfinished) if an init or join of this collection is under way or was interrupted.
+        - V(broken) if there are traces of a node that the cluster does not confirm.
+        - V(expired) if no API server answers because certificates have expired. Nothing is lost then.
       type: str
     seen:
-      description: Why it is broken. Certificates of this host that have expired are named.
+      description: Why the membership is broken. Names certificates of this host that have expired.
       type: str
     next_step:
-      description: What to do about that.
+      description: What to do about it.
       type: str
     answered:
       description: Whether an API server said if the cluster has this node.
@@ -120,7 +122,7 @@ node:
       description: Whether the cluster has this node.
       type: bool
     is_control_plane:
-      description: Whether the cluster has it as a control plane.
+      description: Whether the node is a control plane for the cluster.
       type: bool
     taints:
       description: Keys of the node's taints.

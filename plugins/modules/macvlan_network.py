@@ -7,16 +7,17 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: macvlan_network
-short_description: Networks of the NVIDIA Network Operator
+short_description: Manage networks of the NVIDIA Network Operator
 version_added: 0.1.0
 description:
   - Creates MacvlanNetworks, or networks of another type, waits for the NetworkAttachmentDefinition (NAD) that the
-    operator creates for each, and checks that it says what was planned. The status V(ready) alone proves nothing; a
-    network with broken IPAM has it too.
-  - A NAD that somebody has edited is a difference, since the operator leaves it as it is. It is deleted, and the
-    operator creates it again, if it belongs to a network that this collection has applied.
-  - Compares the spec, with the IPAM as data. The operator replaces annotations, so nothing is kept in them.
-  - With O(state=pruned) it removes networks and address pools of nv-ipam that are no longer planned.
+    operator creates for each, and checks that it matches the plan. The status V(ready) alone proves nothing; a network
+    with broken IPAM has it too.
+  - Treats a NAD that somebody has edited as a difference, since the operator leaves it as it is. If it belongs to a
+    network that this collection has applied, the module deletes it, and the operator creates it again.
+  - Compares the spec, with the IPAM configuration as data. The operator replaces annotations, so nothing is kept in
+    them.
+  - With O(state=pruned), removes networks and address pools of nv-ipam that are no longer planned.
 author: ipu.fabric contributors (@ipu-fabric)
 requirements:
   - netaddr
@@ -27,7 +28,7 @@ extends_documentation_fragment:
   - ipu.fabric.attributes.action
 options:
   name:
-    description: Name of the network and of its NAD. Give this, or O(networks). Not with O(state=pruned).
+    description: Name of the network and of its NAD. Set this or O(networks). Not with O(state=pruned).
     type: str
   namespace:
     description: Namespace of the NAD. It must exist.
@@ -52,9 +53,9 @@ options:
     default: {}
   cni:
     description:
-      - The CNI plugin of the network. V(macvlan) is of a MacvlanNetwork, V(ipoib) of an IPoIBNetwork, V(host-device)
-        of a HostDeviceNetwork, V(sriov) of a SriovNetwork and V(ib-sriov) of a SriovIBNetwork.
-      - O(mode) and O(mtu) are those of macvlan alone.
+      - The CNI plugin of the network. V(macvlan) makes a MacvlanNetwork, V(ipoib) an IPoIBNetwork, V(host-device) a
+        HostDeviceNetwork, V(sriov) a SriovNetwork and V(ib-sriov) a SriovIBNetwork.
+      - O(mode) and O(mtu) apply to macvlan only.
     type: str
     choices: [macvlan, ipoib, host-device, sriov, ib-sriov]
     default: macvlan
@@ -64,13 +65,13 @@ options:
     default: ""
   meta_plugins:
     description:
-      - CNI plugins that follow the main one in each pod, in this order, each as a CNI configuration has it with its
-        C(type). For networks of VFs.
+      - CNI plugins that follow the main one in each pod, in this order, each with its C(type) as in a CNI
+        configuration. For networks of VFs.
     type: list
     elements: dict
     default: []
   networks:
-    description: Several networks in one call, in place of O(name) and the options beside it.
+    description: Several networks in one call, instead of O(name) and the options that describe it.
     type: list
     elements: dict
     suboptions:
@@ -114,48 +115,48 @@ options:
         elements: dict
         default: []
       pools:
-        description: Name and spec of each IPPool that the network has its addresses from. O(state=pruned) reads them.
+        description: Name and spec of each IPPool that provides the network's addresses. O(state=pruned) reads them.
         type: list
         elements: dict
         default: []
       pool:
-        description: A single one, in place of O(networks[].pools).
+        description: A single pool, instead of O(networks[].pools).
         type: dict
   state:
     description:
-      - With V(present) the networks are as given, and their NADs as planned.
-      - With V(absent) the networks and their NADs are gone. A cluster that does not know the kind any more is no error.
-      - With V(pruned) no network and no address pool of nv-ipam is left that this collection has applied, in any
-        namespace, and that is not among O(networks). The NADs that the operator created for them are removed too. What
-        others created is never touched; C(metadata.managedFields) says who made it.
-      - V(pruned) fails while pods that have not ended use one of them, and changes nothing. Pods that are being deleted
-        are waited for. It also fails, whatever O(unplanned) says, while pods have addresses of blocks that nv-ipam
-        would take from their nodes because a pool of O(networks) has another block size, subnet or node selector than
-        the existing one. Addresses that whereabouts keeps for pods that are gone are released in the ranges of
-        removed networks.
+      - V(present) makes the networks as given, and their NADs as planned.
+      - V(absent) removes the networks and their NADs. A cluster that no longer knows the kind is no error.
+      - V(pruned) removes, in any namespace, each network and each address pool of nv-ipam that this collection has
+        applied and that is not among O(networks), and the NADs that the operator created for them. Objects of others,
+        as C(metadata.managedFields) shows, are never touched.
+      - V(pruned) fails, and changes nothing, while pods that have not ended use one of them. It waits for pods that are
+        being deleted. It also fails, whatever O(unplanned) says, while pods have addresses of blocks that nv-ipam would
+        take from their nodes because a pool of O(networks) has another block size, subnet or node selector than the
+        existing one. Addresses that whereabouts keeps for pods that are gone are released in the ranges of removed
+        networks.
     type: str
     choices: [present, absent, pruned]
     default: present
   unplanned:
     description:
       - What O(state=pruned) does with networks and pools that are not among O(networks).
-      - V(check) removes nothing. It fails when one of them shares addresses with a network of O(networks), since two
-        pods would get the same address, and warns of one that does not.
+      - V(check) removes nothing. It fails if one of them shares addresses with a network of O(networks), since two pods
+        could get the same address, and warns about one that does not.
     type: str
     choices: [remove, check]
     default: remove
   pool_namespace:
-    description: Namespace of the network operator, in which the planned address pools are, and networks of VFs.
+    description: Namespace of the network operator, which has the planned address pools and networks of VFs.
     type: str
     default: nvidia-network-operator
   timeout:
-    description: Seconds to wait for the NADs to come or go, and that each step of O(state=pruned) may take.
+    description: Seconds to wait for NADs to appear or disappear, and that each step of O(state=pruned) may take.
     type: int
     default: 60
 """
 
 EXAMPLES = r"""
-- name: The RDMA network
+- name: Create the RDMA network
   ipu.fabric.macvlan_network:
     kubeconfig: artifacts/admin.conf
     name: rdma-net
@@ -177,7 +178,7 @@ EXAMPLES = r"""
   delegate_to: localhost
   run_once: true
 
-- name: Stop when a former network has addresses of a planned one
+- name: Fail if a former network has addresses of a planned one
   ipu.fabric.macvlan_network:
     kubeconfig: artifacts/admin.conf
     networks:
@@ -203,7 +204,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 networks:
-  description: Names of the networks that were changed, or would be.
+  description: Names of the networks that were, or would be, changed.
   returned: success
   type: list
   elements: str
@@ -215,13 +216,13 @@ unplanned:
   elements: str
   sample: [MacvlanNetwork rail-7, IPPool nvidia-network-operator/rail-7]
 others:
-  description: Networks and pools that give out addresses, and that this collection did not make. In check mode only.
+  description: Networks and pools with addresses that this collection did not make. In check mode only.
   returned: with O(state=pruned)
   type: list
   elements: str
   sample: []
 removed:
-  description: Kind, namespace and name of each object that was removed, or would be.
+  description: Kind, namespace and name of each object that was, or would be, removed.
   returned: with O(state=pruned)
   type: list
   elements: str

@@ -10,14 +10,14 @@ module: memlock
 short_description: Set the locked-memory limit of container runtimes
 version_added: 0.1.0
 description:
-  - Gives the container runtimes that are installed a locked-memory limit by systemd drop-ins. RDMA needs it for users
-    other than root.
+  - Gives the installed container runtimes a locked-memory limit through systemd drop-ins. RDMA needs it for users other
+    than root.
   - Docker's C(daemon.json) gets a default ulimit as well, unless a flag of its unit sets it. Everything else in it is
     kept, and the old file is backed up.
-  - A runtime is restarted only when it has been running since before its limit was set. Then it waits for the
-    pods of the node. Docker is not, unless it keeps its containers or O(restart_docker) is set.
-  - A runtime that does not answer after its restart gets its former files back, and the module fails.
-  - k3s and RKE2 carry containerd, and their servers the API. They are restarted with O(restart_kubernetes) alone.
+  - Restarts a runtime only if it has been running since before its limit was set, and then waits for the pods of the
+    node. Docker is restarted only if it keeps its containers or O(restart_docker) is set.
+  - If a runtime does not answer after its restart, the module restores its former files and fails.
+  - k3s and RKE2 include containerd, and their servers the API. They are restarted only with O(restart_kubernetes).
   - Containers that were started before keep their old limit until they are restarted.
 author:
   - ipu.fabric contributors (@ipu-fabric)
@@ -26,7 +26,7 @@ extends_documentation_fragment:
   - ipu.fabric.attributes.action
 options:
   limit:
-    description: The limit as systemd writes it, V(infinity) or bytes, also with K, M, G or T.
+    description: The limit in systemd's notation, V(infinity) or bytes, also with K, M, G or T.
     type: str
     default: infinity
   units:
@@ -35,21 +35,21 @@ options:
     elements: str
     default: [containerd, docker, k3s, k3s-agent, rke2-server, rke2-agent, crio]
   restart:
-    description: Restart runtimes that run with an old limit. Without it they are only named in RV(stale).
+    description: Restart runtimes that run with an old limit. If V(false), RV(stale) only names them.
     type: bool
     default: true
   restart_docker:
-    description: Restart Docker even where its containers end with it, as they do without C(live-restore).
+    description: Restart Docker even if its containers stop with it, as they do without C(live-restore).
     type: bool
     default: false
   restart_kubernetes:
     description:
-      - Restart k3s and RKE2. Their containers go on meanwhile, but the API server and the etcd of a server do not.
+      - Restart k3s and RKE2. Their containers keep running meanwhile, but not the API server and etcd of a server.
       - Call it on one server after another. It returns when the API server of the host is ready again.
     type: bool
     default: false
   node_name:
-    description: Name of the host's node. Empty is the host name in lower case.
+    description: Name of the host's node. Empty for the host name in lower case.
     type: str
     default: ""
   timeout:
@@ -73,13 +73,13 @@ stale:
   returned: success
   sample: [containerd]
 restartable:
-  description: Those of RV(stale) that may be restarted. The others wait for a restart by somebody else.
+  description: Those of RV(stale) that may be restarted. Somebody else must restart the others.
   type: list
   elements: str
   returned: success
   sample: [containerd]
 server:
-  description: Whether one of RV(restartable) has the API server in it.
+  description: Whether one of RV(restartable) includes the API server.
   type: bool
   returned: success
 node:

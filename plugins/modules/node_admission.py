@@ -7,19 +7,20 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: node_admission
-short_description: Mark which nodes are proved, and close those that are not to new pods
+short_description: Mark which nodes are proved, and close unproved nodes to new pods
 version_added: 0.1.0
 description:
-  - Reads all nodes in one request, and patches those that differ, several at a time.
-  - Each node of the plan gets the condition C(FabricProved) with its reason and the next step. A node that passed has
-    the time of that proof, the digest of its report, and digests of what the node was (machine, boot, kernel, NICs) in
-    the annotation C(ipu.fabric/proof).
-  - A node that was never proved, or is another than then, is V(Unknown). With O(mode=enforce) it gets the taint
-    C(ipu.fabric/unproved:NoSchedule), which only a proof takes away.
-  - A node that was proved and fails now gets the taint too, unless O(max_unproved) have it already that were open once.
-  - Errors of the plan make nodes of the hosts that they name V(Unknown), and close them likewise. Nodes that no earlier
-    run has marked stay as they are then.
-  - The last node that takes ordinary pods stays open.
+  - Reads all nodes in one request, and patches nodes that differ, several at a time.
+  - Each node of the plan gets the condition C(FabricProved) with its reason and the next step. On a node that passed,
+    the annotation C(ipu.fabric/proof) has the time of that proof, the digest of its report, and digests of what the
+    node was then (machine, boot, kernel, NICs).
+  - A node that was never proved, or has changed since, is V(Unknown). With O(mode=enforce), it gets the taint
+    C(ipu.fabric/unproved:NoSchedule), which only a proof removes.
+  - A node that was proved and fails now gets the taint too, unless O(max_unproved) nodes that were once open already
+    have it.
+  - An error of the plan sets the nodes of the hosts that it names to V(Unknown), and closes them in the same way. Nodes
+    that no earlier run has marked then stay as they are.
+  - The last node that accepts ordinary pods stays open.
   - Conditions, annotations and taints of others stay as they are.
 author: ipu.fabric contributors (@ipu-fabric)
 extends_documentation_fragment:
@@ -30,20 +31,21 @@ extends_documentation_fragment:
 options:
   mode:
     description:
-      - V(warn) sets the condition, V(enforce) the taint too. V(off) takes all of it off all nodes.
+      - V(warn) sets the condition, V(enforce) the taint too. V(off) removes condition, annotation and taint from all
+        nodes.
     type: str
     choices: ["off", warn, enforce]
     default: "off"
   max_unproved:
-    description: The most nodes that failed proofs may close, a number, or a percentage of the nodes of the fabric.
+    description: How many nodes failed proofs may close, a number or a percentage of the nodes of the fabric.
     type: raw
     default: 10%
   plan:
-    description: The plan, which has the nodes of the fabric and their NICs. It is needed unless O(mode=off).
+    description: The plan, which has the nodes of the fabric and their NICs. Needed unless O(mode=off).
     type: dict
     default: {}
   proofs:
-    description: RV(ipu.fabric.fabric_report#module:proofs). Without any only nodes that have changed become V(Unknown).
+    description: RV(ipu.fabric.fabric_report#module:proofs). If empty, only nodes that have changed become V(Unknown).
     type: list
     elements: dict
     default: []
@@ -53,12 +55,12 @@ options:
         type: str
         required: true
       status:
-        description: Whether it is proved.
+        description: Whether the node is proved.
         type: str
         choices: ["True", "False", Unknown]
         required: true
       reason:
-        description: Reason in a word.
+        description: Reason, in one word.
         type: str
         required: true
       text:
@@ -70,7 +72,7 @@ options:
     type: str
     default: ""
   report:
-    description: SHA-256 of its C(report.json).
+    description: SHA-256 of the proof's C(report.json).
     type: str
     default: ""
   concurrency:
@@ -90,7 +92,7 @@ EXAMPLES = r"""
     report: "{{ report.sha256 }}"
   run_once: true
 
-- name: Take all of it away
+- name: Remove conditions, annotations and taints
   ipu.fabric.node_admission:
     kubeconfig: artifacts/admin.conf
     mode: "off"
@@ -99,7 +101,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 nodes:
-  description: Names of the nodes whose condition or taint was changed, or would be. A later time alone is no change.
+  description: Names of the nodes whose condition or taint was, or would be, changed. A later time alone is no change.
   returned: success
   type: list
   elements: str

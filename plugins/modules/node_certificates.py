@@ -7,18 +7,18 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: node_certificates
-short_description: Renew the certificates of a node that kubeadm has made
+short_description: Renew the certificates of a node that kubeadm has set up
 version_added: 0.1.0
 description:
-  - Renews what is about to end or has ended, by files and programs of the host alone, so that a cluster can be healed
-    whose API is not believed any more.
-  - On a control plane C(kubeadm certs renew all) is run if one of its certificates is to be renewed. Then the kubelet
-    and the static pods are restarted, one after another, and the API server of this host is waited for.
-  - The kubelet's client certificate is signed again where the kubelet has not renewed it in time. The one that it has
-    made itself for its server is replaced.
-  - CAs are not renewed. A certificate of the kubelet's server that the cluster has signed takes an approval, which
-    M(ipu.fabric.cluster_kubelets) makes.
-  - A renewal that was interrupted is completed by the next call.
+  - Renews certificates that are about to expire or have expired, using only files and programs of the host, so that it
+    can repair a cluster whose API is no longer trusted.
+  - On a control plane, runs C(kubeadm certs renew all) if one of its certificates is due. Then restarts the kubelet and
+    the static pods, one after another, and waits for the API server of this host.
+  - Signs the kubelet's client certificate again if the kubelet has not renewed it in time. Replaces a serving
+    certificate that the kubelet has made itself.
+  - Does not renew CAs. A kubelet's serving certificate that the cluster signs needs an approval, which
+    M(ipu.fabric.cluster_kubelets) gives.
+  - The next call completes an interrupted renewal.
 author:
   - ipu.fabric contributors (@ipu-fabric)
 extends_documentation_fragment:
@@ -27,30 +27,30 @@ extends_documentation_fragment:
 options:
   days:
     description:
-      - Days before its end from which on a certificate is renewed.
-      - Where certificates are valid for a short time only, the last third of it counts. The kubelet's own are renewed
-        in the last tenth, since it renews them itself before.
+      - How many days before it expires a certificate is due for renewal.
+      - A short-lived certificate is due in the last third of its lifetime. The kubelet's own are due in the last tenth
+        at the earliest, since the kubelet renews them itself before.
     type: int
     default: 30
   force:
-    description: Whether kubeadm renews its certificates, however long they are valid.
+    description: Whether kubeadm renews its certificates regardless of how long they are valid.
     type: bool
     default: false
   node_name:
-    description: Name of the node. Empty is the host name in lower case.
+    description: Name of the node. Empty for the host name in lower case.
     type: str
     default: ""
   client:
     description:
-      - What M(ipu.fabric.kubeadm) returned for this node with its command V(client) on a control plane. Secret.
-      - Needed where the kubelet's client certificate is to be renewed on a host without the key of the CA.
+      - What M(ipu.fabric.kubeadm) with the command V(client) returned on a control plane for this node. Secret.
+      - Needed to renew the kubelet's client certificate on a host without the key of the CA.
     type: str
     default: ""
   wait:
     description:
       - Whether to wait until the API server of this host is ready and the kubelet can read its node.
-      - Where a majority of the control planes has expired, none of them gets ready before the others. The module is
-        then called without waiting on all of them, and a second time with it, which completes the renewal.
+      - If the certificates of a majority of the control planes have expired, none becomes ready before the others. Then
+        call the module on all of them without waiting, and a second time with waiting, which completes the renewal.
     type: bool
     default: true
   ready_timeout:
@@ -71,7 +71,7 @@ EXAMPLES = r"""
 - name: Renew the certificates of a control plane
   ipu.fabric.node_certificates:
 
-- name: See what would be renewed on a worker
+- name: Show what would be renewed on a worker
   ipu.fabric.node_certificates:
   check_mode: true
   register: result
@@ -79,7 +79,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 node:
-  description: Name of the node. Without O(node_name) it is only what the host says.
+  description: Name of the node. Without O(node_name), it is only what the host reports.
   type: str
   returned: success
 signed:
@@ -87,19 +87,19 @@ signed:
   type: bool
   returned: success
 requested:
-  description: Whether that certificate is about to end or has ended, so that the cluster has to sign a new one.
+  description: Whether that certificate is about to expire or has expired, so that the cluster must sign a new one.
   type: bool
   returned: success
 needed:
-  description: Whether there was something to do, be it only to complete what an interrupted run had begun.
+  description: Whether there was something to do, even if only to complete an interrupted run.
   type: bool
   returned: success
 interrupted:
-  description: Whether a renewal had begun on this host and was not complete.
+  description: Whether a renewal on this host had begun and was incomplete.
   type: bool
   returned: success
 renewed:
-  description: Names of the certificates that were renewed, as M(ipu.fabric.host_info) has them.
+  description: Names of the certificates that were renewed, as M(ipu.fabric.host_info) returns them.
   type: list
   elements: str
   returned: success
@@ -109,12 +109,12 @@ restarted:
   elements: str
   returned: success
 expired:
-  description: Names of those of kubeadm that had ended before.
+  description: Names of kubeadm's certificates that had expired before.
   type: list
   elements: str
   returned: success
 table:
-  description: A line for each certificate. It says when it ended or would have ended, and what was done about it.
+  description: A line for each certificate, with when it expired or would have expired, and what was done about it.
   type: list
   elements: str
   returned: success

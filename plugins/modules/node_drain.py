@@ -7,14 +7,14 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: node_drain
-short_description: Take the pods off a node, and put the node back into service
+short_description: Drain a node, and put it back into service
 version_added: 0.1.0
 description:
-  - Cordons a node and evicts its pods within a time, as their disruption budgets allow. The error names each pod that
-    is left and what holds it, such as the PodDisruptionBudget.
+  - Cordons a node and evicts its pods within a time limit, as their disruption budgets allow. The error names each
+    remaining pod and what blocks its eviction, such as a PodDisruptionBudget.
   - A label on the node, C(ipu.fabric/cordoned), says that it was cordoned by this module, and what for. A node that
     somebody else has cordoned stays cordoned.
-  - Pods of DaemonSets, the kubelet's own and those that have ended stay.
+  - Pods of DaemonSets, static pods, and pods that have ended stay.
 author: ipu.fabric contributors (@ipu-fabric)
 extends_documentation_fragment:
   - kubernetes.core.k8s_auth_options
@@ -25,13 +25,13 @@ options:
   name:
     description:
       - Name of the node, as the cluster knows it.
-      - Needed with O(state=drained). Without it O(state=uncordoned) is for all nodes that were cordoned for O(owner).
+      - Needed with O(state=drained). If empty, O(state=uncordoned) is for all nodes that were cordoned for O(owner).
     type: str
     default: ""
   state:
     description:
       - V(drained) cordons the node and waits until its pods are gone.
-      - V(uncordoned) puts it back into service if it was cordoned for O(owner). A node that is gone counts as done.
+      - V(uncordoned) uncordons the node if it was cordoned for O(owner). A node that is gone counts as done.
     type: str
     choices: [drained, uncordoned]
     default: drained
@@ -40,17 +40,17 @@ options:
     type: str
     required: true
   timeout:
-    description: Seconds until a drain is given up. The node then stays cordoned, for the caller to uncordon.
+    description: Seconds after which the drain is given up. The node then stays cordoned, for the caller to uncordon.
     type: int
     default: 300
   force:
     description:
-      - Whether to evict pods too that nothing brings back, and pods with data in an emptyDir.
-      - Without it such a pod is an error before the node is touched. Disruption budgets still hold.
+      - Whether to also evict pods that no controller recreates, and pods with data in an emptyDir.
+      - If V(false), such a pod is an error before the node is touched. Disruption budgets always apply.
     type: bool
     default: false
   wait:
-    description: Whether to wait until evicted pods are gone. Of a dead node nothing confirms that.
+    description: Whether to wait until evicted pods are gone. Nothing confirms that for a dead node.
     type: bool
     default: true
 """
@@ -78,22 +78,22 @@ EXAMPLES = r"""
 
 RETURN = r"""
 foreign:
-  description: Whether somebody else has cordoned the node. It stays so.
+  description: Whether somebody else has cordoned the node, which then stays cordoned.
   returned: with O(state=drained)
   type: bool
 pods:
-  description: Pods that were evicted, or would be.
+  description: Pods that were, or would be, evicted.
   returned: with O(state=drained)
   type: list
   elements: str
   sample: [jobs/train-0]
 blocked:
-  description: In check mode, pods that could not be evicted now, and why.
+  description: In check mode, pods that can't be evicted now, and why.
   returned: with O(state=drained)
   type: list
   elements: str
 nodes:
-  description: Nodes that were put back into service, or would be.
+  description: Nodes that were, or would be, put back into service.
   returned: with O(state=uncordoned)
   type: list
   elements: str

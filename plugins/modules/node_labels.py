@@ -10,7 +10,7 @@ module: node_labels
 short_description: Set labels, annotations and taints of many nodes in one call
 version_added: 0.1.0
 description:
-  - Reads all nodes in one request, and patches those that differ, several at a time.
+  - Reads all nodes in one request, and patches nodes that differ, several at a time.
   - Keys that are not named stay as they are.
 author: ipu.fabric contributors (@ipu-fabric)
 extends_documentation_fragment:
@@ -38,7 +38,7 @@ options:
         type: dict
         default: {}
       taints:
-        description: Taints. One is known by its key and effect.
+        description: Taints, each identified by its key and effect.
         type: list
         elements: dict
         default: []
@@ -48,7 +48,7 @@ options:
             type: str
             required: true
           effect:
-            description: What the taint does.
+            description: Effect of the taint.
             type: str
             choices: [NoSchedule, PreferNoSchedule, NoExecute]
             required: true
@@ -57,7 +57,7 @@ options:
             type: str
             default: ""
           state:
-            description: Whether the taint is wanted.
+            description: Whether the taint should exist.
             type: str
             choices: [present, absent]
             default: present
@@ -89,7 +89,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 nodes:
-  description: Names of the nodes that were changed, or would be.
+  description: Names of the nodes that were, or would be, changed.
   returned: success
   type: list
   elements: str

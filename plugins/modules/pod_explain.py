@@ -7,14 +7,14 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: pod_explain
-short_description: What a pod has of RDMA and networks, and what it lacks to use RDMA
+short_description: Show which RDMA devices and networks a pod has, and what it lacks to use RDMA
 version_added: 0.1.0
 description:
-  - Works for any pod on any cluster. It needs neither a plan nor anything that this collection has installed.
-  - Reads the pod, its networks, its node and its events, and runs a script in one of its containers that only reads.
-    The script needs nothing but C(sh). What can't be read is in RV(unread).
-  - The MTU of the node's NIC is read in the same way in a pod on the network of the same host, such as that of multus.
-    Where none shows it, that of O(plan) counts.
+  - Works for any pod on any cluster. Needs neither a plan nor anything that this collection installs.
+  - Reads the pod, its networks, its node and its events, and runs a script in one of its containers. The script only
+    reads, and needs only C(sh). RV(unread) lists what can't be read.
+  - The MTU of the node's NIC is read in the same way in a pod on that node's host network, such as that of multus. If
+    none shows it, that of O(plan) counts.
   - Changes nothing.
 author: ipu.fabric contributors (@ipu-fabric)
 extends_documentation_fragment:
@@ -24,11 +24,11 @@ extends_documentation_fragment:
   - ipu.fabric.attributes.info
 options:
   pod:
-    description: The pod, as C(NAMESPACE/NAME). Without a namespace it is C(default).
+    description: The pod, as C(NAMESPACE/NAME). The default namespace is C(default).
     type: str
     required: true
   container:
-    description: The container to look into. By default the first one that asks for an RDMA resource, or the first one.
+    description: The container to inspect. By default the first one that requests an RDMA resource, or the first one.
     type: str
     default: ""
   plan:
@@ -60,7 +60,7 @@ has:
   elements: str
   sample: ["network default/rdma-net: net1 10.5.0.131, MTU 9000, macvlan on ens1f0"]
 lacks:
-  description: What it lacks. Empty when RDMA has all that it needs.
+  description: What the pod lacks. Empty if it has all that RDMA needs.
   returned: success
   type: list
   elements: dict
@@ -70,7 +70,7 @@ lacks:
       next: "Add rdma/rdma_shared_device_a: 1 to resources.limits of the container, and the capability IPC_LOCK."
   contains:
     what:
-      description: What is missing, or not as RDMA needs it.
+      description: What is missing, or not as RDMA requires it.
       type: str
     why:
       description: What was seen instead.
@@ -85,7 +85,7 @@ unread:
   elements: str
   sample: ["networks: this user may not list them"]
 text:
-  description: All of it for a person, lines of 78 columns at most.
+  description: All results for a person, in lines of at most 78 columns.
   returned: success
   type: list
   elements: str

@@ -6,19 +6,21 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: port_probe
-short_description: Find out which ports of other hosts a host reaches, and which images it can get
+short_description: Find out which ports of other hosts a host can reach, and which images it can pull
 version_added: 0.1.0
 author: ipu.fabric contributors (@ipu-fabric)
 description:
   - On bare hosts nothing listens yet, so each host first starts a temporary listener on the ports that are free. When
-    all hosts have connected to the others, each ends its listener. The role P(ipu.fabric.fabric#role) does that.
-  - The listener is one process called C(fabric-ports), which ends by itself when its time is up. Nothing is written.
-  - It accepts TCP connections and closes them. It returns UDP packets, and packets of IP protocols, of this module to
-    their sender, and no others.
-  - Of images it asks a mirror for the manifest of each, as containerd does. For those that it does not have it tries to
-    reach the registry in the image's name. It pulls nothing.
+    all hosts have connected to the others, each stops its listener. The role P(ipu.fabric.fabric#role) does all of
+    this.
+  - The listener is one process called C(fabric-ports), which ends by itself when its time is up. It writes nothing to
+    disk.
+  - It accepts TCP connections and closes them. It returns only UDP packets and IP protocol packets of this module to
+    their sender.
+  - For each image, the module asks a mirror for the manifest, as containerd does. If the mirror does not have it, the
+    module tries to reach the registry in the image's name. It pulls nothing.
   - An image is lacking if the mirror answers with 404 and its own registry does not answer at all. Other answers of a
-    mirror prove nothing, and count as if it had the image.
+    mirror prove nothing, and count as if the mirror had the image.
 extends_documentation_fragment:
   - ipu.fabric.proxy
   - ipu.fabric.attributes
@@ -26,9 +28,9 @@ extends_documentation_fragment:
 options:
   step:
     description:
-      - V(listen) starts the listener, and ends one that an interrupted run has left behind.
+      - V(listen) starts the listener, and stops one that an interrupted run has left behind.
       - V(connect) connects to O(targets).
-      - V(stop) ends the listener.
+      - V(stop) stops the listener.
       - V(images) asks O(mirror) for O(images).
     type: str
     choices: [listen, connect, stop, images]
@@ -44,7 +46,7 @@ options:
     elements: int
     default: []
   ip:
-    description: Numbers of IP protocols to listen to, with O(step=listen), such as V(112) for VRRP. It takes root.
+    description: Numbers of IP protocols to listen to, with O(step=listen), such as V(112) for VRRP. This needs root.
     type: list
     elements: int
     default: []
@@ -53,13 +55,13 @@ options:
     type: int
     default: 300
   targets:
-    description: What to connect to, with O(step=connect). M(ipu.fabric.fabric_plan) returns it.
+    description: What to connect to, with O(step=connect). M(ipu.fabric.fabric_plan) returns this.
     type: list
     elements: dict
     default: []
     suboptions:
       host:
-        description: Name of the other host, which is only returned.
+        description: Name of the other host, used only in the result.
         type: str
         required: true
       address:
@@ -67,21 +69,21 @@ options:
         type: str
         required: true
       source:
-        description: Address of this host to connect from. Empty takes that of the route.
+        description: Address of this host to connect from. Empty for that of the route.
         type: str
         default: ""
       tcp:
-        description: TCP ports.
+        description: TCP ports to connect to.
         type: list
         elements: int
         default: []
       udp:
-        description: UDP ports, of a listener of this module.
+        description: UDP ports, on which a listener of this module must run.
         type: list
         elements: int
         default: []
       ip:
-        description: Numbers of IP protocols, of a listener of this module.
+        description: Numbers of IP protocols, for which a listener of this module must run.
         type: list
         elements: int
         default: []
@@ -89,12 +91,12 @@ options:
     description: URL of the mirror, with V(http://) or V(https://).
     type: str
   images:
-    description: Names of images. Without a registry they are Docker Hub's, as for containerd.
+    description: Names of images. Those without a registry are Docker Hub's, as for containerd.
     type: list
     elements: str
     default: []
   login:
-    description: The login at the mirror, sent with each request (Basic).
+    description: The login for the mirror, sent with each request (Basic).
     type: dict
     default: {}
     suboptions:
@@ -126,7 +128,7 @@ EXAMPLES = r"""
       - {host: w2, address: 10.88.0.13, tcp: [10250], udp: [4789]}
   register: result
 
-- name: End the listener
+- name: Stop the listener
   ipu.fabric.port_probe:
     step: stop
 
@@ -164,7 +166,7 @@ listener:
       type: list
       elements: int
 probes:
-  description: What became of each connection.
+  description: The result of each connection.
   returned: with O(step=connect)
   type: list
   elements: dict
@@ -183,11 +185,11 @@ probes:
       type: int
     seen:
       description:
-        - V(open), V(filtered) where nothing answered, V(refused), V(unreachable), V(forbidden) by this host's own
-          firewall, or V(unresolved), a name that this host can't look up.
+        - V(open), V(filtered) if nothing answered, V(refused), V(unreachable), V(forbidden) by this host's own
+          firewall, or V(unresolved) for a name that this host can't look up.
       type: str
 listened:
-  description: Name of the listener that was ended. Empty if its time was up before.
+  description: Name of the listener that was stopped. Empty if its time was already up.
   returned: with O(step=stop)
   type: str
 lacking:
@@ -200,7 +202,7 @@ lacking:
       description: Its name.
       type: str
     seen:
-      description: How the registry in its name could not be reached.
+      description: Why the registry in its name could not be reached.
       type: str
   sample:
     - image: quay.io/calico/node:v3.32.1

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: program
-short_description: Download a file, or a program in an archive, and check what it is
+short_description: Download a file, or a program in an archive, and verify it
 version_added: 0.1.0
 description:
-  - The file gets its name when it is whole and has the digest that it should have.
-  - Unlike C(ansible.builtin.get_url) it takes a proxy whose password stays secret.
+  - The file gets its name only when it is complete and has the expected digest.
+  - Unlike C(ansible.builtin.get_url), it supports a proxy whose password stays secret.
 author:
   - ipu.fabric contributors (@ipu-fabric)
 extends_documentation_fragment:
@@ -20,50 +20,50 @@ extends_documentation_fragment:
   - ipu.fabric.attributes.action
 options:
   url:
-    description: Where it is, with V(http://), V(https://) or V(file://).
+    description: URL of the file or archive, with V(http://), V(https://) or V(file://).
     type: str
     required: true
   checksum:
     description:
       - V(sha256:DIGEST), or V(sha256:URL) of a list of digests, as C(sha256sum) writes it.
-      - Empty takes any file, and downloads it each time.
+      - Empty accepts any file, and downloads it each time.
     type: str
     default: ""
   path:
-    description: Where it goes.
+    description: Destination of the file or program.
     type: path
     required: true
   member:
-    description: The program's file name in a tar archive. Empty where the file itself is what is wanted.
+    description: The program's file name in a tar archive. Empty if the file itself is wanted.
     type: str
     default: ""
   record:
     description:
-      - File that keeps the digests of a program and of its archive. Where they are not those of O(path) and
-        O(checksum), the program is installed again. With O(member) it is needed.
+      - File that keeps the digests of a program and of its archive. If they are not those of O(path) and O(checksum),
+        the program is installed again. Needed with O(member).
     type: path
   sha256:
-    description: SHA-256 that the program in the archive must have. Empty takes what is in it.
+    description: SHA-256 that the program in the archive must have. Empty accepts any.
     type: str
     default: ""
   version:
     description:
-      - Arguments by which the program says its release. With them it is a tool of the run, which check mode does
-        without, and an installed program is left alone. It has to be the one of O(record) or O(sha256). With neither
-        it has to say that it is the release in the file name of O(url), and there is a warning.
+      - Arguments with which the program prints its release. If set, the program is a tool of the run, which check mode
+        does without, and an installed program is left alone. It must match O(record) or O(sha256). With neither, it
+        must report the release in the file name of O(url), and there is a warning.
     type: list
     elements: str
     default: []
   mode:
-    description: Its permissions, in octal digits with a leading zero.
+    description: Permissions of O(path), in octal digits with a leading zero.
     type: str
     default: "0755"
   setting:
-    description: The variable that has O(url), to be named in errors.
+    description: The variable that has O(url), for error messages.
     type: str
     default: ""
   timeout:
-    description: Seconds in which the server has to answer.
+    description: Seconds within which the server must answer.
     type: int
     default: 30
 """
@@ -80,7 +80,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 sha256:
-  description: SHA-256 of O(path). In check mode the one that it should have, if that is known.
+  description: SHA-256 of O(path). In check mode, the expected one, if known.
   returned: success
   type: str
   sample: 7f9e1b4d0c0a5c2f9f6b1f7f1c3f7a0d5b8e6c4a2d9e8f7b6a5c4d3e2f1a0b9c

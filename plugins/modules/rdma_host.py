@@ -10,11 +10,11 @@ module: rdma_host
 short_description: Prepare a host's fabric NICs for RDMA in pods
 version_added: 0.1.0
 description:
-  - Sets in one call, for now and for each boot, kernel modules, the RDMA network namespace mode, alternative names and
-    MTU of the fabric NICs, RoCE v2, PFC, trust and ECN, and the link type of ports.
-  - An alternative name is kept by a systemd C(.link) file. Only one such file applies to a NIC, so it has all settings
-    of the one that applied before.
-  - Never reboots. What needs a reboot is in RV(reboot), and a warning.
+  - Sets in one call, immediately and for each boot, kernel modules, the RDMA network namespace mode, alternative names
+    and MTU of the fabric NICs, RoCE v2, PFC, trust and ECN, and the link type of ports.
+  - An alternative name is kept by a systemd C(.link) file. Only one such file applies to a NIC, so it contains all
+    settings of the one that applied before.
+  - Never reboots. RV(reboot) and a warning name what needs a reboot.
 author:
   - ipu.fabric contributors (@ipu-fabric)
 requirements:
@@ -26,13 +26,13 @@ extends_documentation_fragment:
 options:
   links:
     description:
-      - The fabric NICs of this host, as the plan has them. V(netdev), V(altname), V(rdma_netdevs) and V(pci) are read,
-        other keys are not. All may be left out.
+      - The fabric NICs of this host, as the plan has them. Only V(netdev), V(altname), V(rdma_netdevs) and V(pci) are
+        read. All are optional.
     type: list
     elements: dict
     default: []
   rdma:
-    description: Whether the NICs get RDMA. Without it only names and MTU are set.
+    description: Whether the NICs get RDMA. If V(false), only names and MTU are set.
     type: bool
     default: true
   modules:
@@ -41,11 +41,11 @@ options:
     elements: str
     default: [ib_uverbs, ib_umad, rdma_cm, rdma_ucm]
   mtu:
-    description: MTU of the fabric NICs and of what lies below them, V(0) leaves it.
+    description: MTU of the fabric NICs and of the devices below them. V(0) leaves it as it is.
     type: int
     default: 0
   qos:
-    description: Quality of service of the fabric NICs. What is left out stays as it is.
+    description: Quality of service of the fabric NICs. Settings that are left out stay as they are.
     type: dict
     default: {}
     suboptions:
@@ -62,11 +62,11 @@ options:
         type: list
         elements: int
   link_type:
-    description: Link type of the ports at the V(pci) of O(links), from the next boot on. Left out, it is not read.
+    description: Link type of the ports at the V(pci) of O(links), from the next boot on. If not set, it is not read.
     type: str
     choices: [ethernet, infiniband]
   node_name:
-    description: Name of the host's node. Empty is the host name in lower case.
+    description: Name of the host's node. Empty for the host name in lower case.
     type: str
     default: ""
 seealso:
@@ -86,7 +86,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 reboot:
-  description: Why the host has to be rebooted. Empty when it has not.
+  description: Why the host must be rebooted. Empty if it need not be.
   type: list
   elements: str
   returned: success
@@ -97,7 +97,7 @@ node:
   type: str
   sample: w1
 machine_id:
-  description: What tells the host from those of other clusters, whose nodes may have the same name.
+  description: Machine ID, which distinguishes the host from those of other clusters whose nodes may have the same name.
   returned: success
   type: str
   sample: 0123456789abcdef0123456789abcdef

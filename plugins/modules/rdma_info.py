@@ -10,9 +10,9 @@ module: rdma_info
 short_description: Return the RDMA links of a host
 version_added: 0.1.0
 description:
-  - Returns the network devices that a fabric may use, with RDMA, addresses, and what lies below bonds and VLANs.
+  - Returns the network devices that a fabric may use, with RDMA, addresses, and the devices below bonds and VLANs.
   - Also returns GPUs, routes, the RDMA network namespace mode, limits of locked memory, and kernel modules.
-  - Reads sysfs and asks C(ip), C(rdma) and C(systemctl). The last two may be missing. Changes nothing.
+  - Reads sysfs and runs C(ip), C(rdma) and C(systemctl). The last two may be missing. Changes nothing.
 author:
   - ipu.fabric contributors (@ipu-fabric)
 requirements:
@@ -22,7 +22,7 @@ extends_documentation_fragment:
   - ipu.fabric.attributes.info
 options:
   routes_to:
-    description: IP addresses to look up the route to, such as that of the V-IPU controller.
+    description: IP addresses whose routes to look up, such as that of the V-IPU controller.
     type: list
     elements: str
     default: []
@@ -40,7 +40,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 rdma:
-  description: As M(ipu.fabric.host_info) returns it.
+  description: The same as M(ipu.fabric.host_info) returns.
   returned: success
   type: dict
   sample: {links: [], gpus: [], netns_mode: shared, routes: {}, memlock: {}, modules: [], rdma_subsystem: true}

@@ -11,9 +11,11 @@ short_description: Plan the pod addresses of a fabric network
 version_added: 0.1.0
 description:
   - Computes from the nodes' own fabric addresses which addresses of their subnet pods may get, for one of two IPAMs.
-  - Pods never get the network's, the broadcast, the gateway's, a node's or a reserved address.
-  - Needs no host and changes nothing. IPv4 and IPv6.
-  - Of larger subnets, as an IPv6 /64, pods get a part of the first 2^53 addresses. IPAMs cannot count further.
+  - Pods never get the network address, the broadcast address, or the address of the gateway or of a node, or a reserved
+    one.
+  - Needs no host and changes nothing. Supports IPv4 and IPv6.
+  - In larger subnets, such as an IPv6 /64, pods get a part of the first 2^53 addresses, since IPAMs cannot count
+    further.
 author:
   - ipu.fabric contributors (@ipu-fabric)
 requirements:
@@ -23,7 +25,7 @@ extends_documentation_fragment:
   - ipu.fabric.attributes.info
 options:
   nodes:
-    description: Every node of the network. All must be on one subnet.
+    description: Every node of the network. All must be in one subnet.
     type: list
     elements: dict
     required: true
@@ -33,7 +35,7 @@ options:
         type: str
         required: true
       address:
-        description: Its address on the fabric.
+        description: Address of the node on the fabric.
         type: str
         required: true
       prefix:
@@ -41,7 +43,7 @@ options:
         type: int
         required: true
       mtu:
-        description: MTU of its fabric NIC; V(0) when it is not known.
+        description: MTU of the node's fabric NIC; V(0) if not known.
         type: int
         default: 0
   gateway:
@@ -50,8 +52,8 @@ options:
     default: ""
   reserved:
     description:
-      - What else pods must not get, such as the V-IPU controller or the IPU-Machines.
-      - Addresses, CIDRs and C(a-b) ranges. What lies outside the subnet does no harm.
+      - Other addresses that pods must not get, such as those of the V-IPU controller or the IPU-Machines.
+      - Addresses, CIDRs and C(a-b) ranges. Addresses outside the subnet are ignored.
     type: list
     elements: str
     default: []
@@ -68,7 +70,7 @@ options:
     default: []
   pods:
     description:
-      - How many pod addresses the network must have in all. Fewer are an error.
+      - How many pod addresses the network must have in total. Fewer are an error.
       - With nv-ipam each node must get its equal share of them, rounded up.
       - V(0) asks for at least one address; nv-ipam then gets the largest blocks that all nodes can have.
     type: int
@@ -80,12 +82,13 @@ options:
     default: whereabouts
   ipam_release:
     description:
-      - Release of the network operator that nv-ipam belongs to. Empty is the newest.
-      - Before 24.7 pools know no exclusions. Before 26.1 nodes also get blocks in which all addresses are excluded.
+      - Release of the network operator that nv-ipam belongs to. Empty for the newest.
+      - Before 24.7, pools do not support exclusions. Before 26.1, nodes also get blocks in which all addresses are
+        excluded.
     type: str
     default: ""
   pool_name:
-    description: Name of the IPPool for RV(ipam). Without it nv-ipam takes the pool that is named as the network.
+    description: Name of the IPPool for RV(ipam). If empty, nv-ipam takes the pool with the name of the network.
     type: str
     default: ""
 seealso:
@@ -122,7 +125,7 @@ cidr:
   type: str
   sample: 10.5.0.0/24
 prefix:
-  description: Its prefix length.
+  description: Prefix length of the subnet.
   returned: success
   type: int
   sample: 24
@@ -150,12 +153,12 @@ exclude:
 capacity:
   description:
     - The number of addresses that pods can really get.
-    - With nv-ipam those in the blocks of the given nodes.
+    - With nv-ipam, those in the blocks of the given nodes.
   returned: success
   type: int
   sample: 127
 mtu:
-  description: The least MTU of the nodes; V(0) when none is known.
+  description: The lowest MTU of the nodes; V(0) if none is known.
   returned: success
   type: int
   sample: 9000
@@ -180,7 +183,7 @@ pool:
     exclusions:
       - {startIP: 10.5.0.1, endIP: 10.5.0.128}
 warnings:
-  description: What is worth knowing but no error, such as different MTUs.
+  description: What is worth knowing but not an error, such as different MTUs.
   returned: success
   type: list
   elements: str

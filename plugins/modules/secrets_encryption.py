@@ -7,15 +7,15 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: secrets_encryption
-short_description: Keys with which Secrets are encrypted in etcd
+short_description: Manage the keys with which Secrets are encrypted in etcd
 version_added: 0.1.0
 description:
   - Keeps the EncryptionConfiguration of a control plane, with keys for secretbox. All control planes need the same
     keys.
-  - The role C(kubernetes) decides in which steps a key comes and another one goes. Each step is
-    taken on all control planes, one after another, before the next step.
-  - Where the API server uses the file, it is restarted and waited for. Where it does not come up, the earlier file is
-    put back and the module fails.
+  - The role C(kubernetes) decides in which steps a key is added and another one removed. Each step is taken on all
+    control planes, one after another, before the next step.
+  - If the API server uses the file, the module restarts it and waits for it. If it does not come up, the module
+    restores the earlier file and fails.
 author:
   - ipu.fabric contributors (@ipu-fabric)
 extends_documentation_fragment:
@@ -25,31 +25,32 @@ options:
   state:
     description:
       - V(read) returns the names of the keys.
-      - V(present) takes O(step). A control plane that is further on stays there.
+      - V(present) takes O(step). A control plane that is already further stays there.
       - V(copied) writes the file of another control plane, before this host becomes one.
-      - V(rewritten) writes all Secrets again that etcd has not with O(key). Once, on any control plane.
+      - V(rewritten) rewrites all Secrets that are not stored in etcd with O(key). Call it once, on any control plane.
     type: str
     choices: [read, present, copied, rewritten]
     required: true
   steps:
-    description: Orders of names of keys, V(identity) among them. The first name of an order writes, all of them read.
+    description:
+      - Lists of key names in order, including V(identity). The first key of a list encrypts, all of them decrypt.
     type: list
     elements: list
     default: []
   step:
-    description: Which of O(steps) is taken, from 0 on.
+    description: Which of O(steps) to take, counted from 0.
     type: int
     default: 0
   generate:
-    description: Whether a key that neither this host nor O(keys) has is made. On one control plane only.
+    description: Whether to generate a key that neither this host nor O(keys) has. On one control plane only.
     type: bool
     default: false
   keys:
-    description: Keys of another control plane by name, as RV(keys) has them. Secret.
+    description: Keys of another control plane by name, as in RV(keys). Secret.
     type: dict
     default: {}
   key:
-    description: Name of the key with which Secrets are to be written.
+    description: Name of the key with which to encrypt Secrets.
     type: str
     default: ""
   secrets:
@@ -57,11 +58,11 @@ options:
     type: bool
     default: false
   ready_timeout:
-    description: Seconds to wait for the API server, and again where the earlier file is put back.
+    description: Seconds to wait for the API server, and again after a rollback.
     type: int
     default: 300
   lock_timeout:
-    description: Seconds to wait for kubeadm or another change.
+    description: Seconds to wait for kubeadm or another change to finish.
     type: int
     default: 600
   timeout:
@@ -71,7 +72,7 @@ options:
 """
 
 EXAMPLES = r"""
-- name: See with which keys Secrets are encrypted
+- name: Show with which keys Secrets are encrypted
   ipu.fabric.secrets_encryption:
     state: read
   register: result
@@ -79,21 +80,22 @@ EXAMPLES = r"""
 
 RETURN = r"""
 order:
-  description: Names of the providers, the one that writes first. Empty without a file.
+  description: Names of the providers, beginning with the one that encrypts. Empty without a file.
   type: list
   elements: str
   returned: with O(state=read)
 digests:
-  description: A digest of each key by its name, which tells keys apart and nothing else.
+  description: A digest of each key by name, which only serves to tell keys apart.
   type: dict
   returned: with O(state=read)
 foreign:
-  description: Lines of the file that this module has not written, without keys. It changes no file that has some.
+  description:
+    - Lines of the file that this module did not write, without keys. The module does not change a file that has any.
   type: list
   elements: str
   returned: with O(state=read)
 used:
-  description: Whether the API server of this host is told of the file.
+  description: Whether the API server of this host is configured to use the file.
   type: bool
   returned: with O(state=read)
 keys:

@@ -9,16 +9,16 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: support_archive
-short_description: Write what a maintainer has to see of a site into one archive, or judge such an archive
+short_description: Write what a maintainer needs to see of a site to an archive, or evaluate such an archive
 version_added: 0.1.0
 description:
-  - Writes C(support-TIME.tar.gz), for its owner alone, to a directory on the controller. Older archives stay.
-  - Secrets are taken out of all that goes into it. The packed archive is then searched for them by other patterns. If
-    one is found, the module fails and writes nothing.
-  - What could not be collected is named in it, and in RV(gaps).
-  - With O(path) it says what an archive shows to be wrong at its site. It asks no host, extracts nothing to a disk and
-    changes nothing. Findings of the plan are taken as they are. The checks are run again on C(probe.json) with the
-    checks of this release, and with what C(report.json) says that the site expected.
+  - Writes C(support-TIME.tar.gz), readable by its owner only, to a directory on the controller. Older archives stay.
+  - Secrets are removed from everything that goes into it. The packed archive is then searched for secrets with other
+    patterns. If one is found, the module fails and writes nothing.
+  - The archive and RV(gaps) name what could not be collected.
+  - With O(path), reports what an archive shows to be wrong at its site. Contacts no host, extracts nothing to disk and
+    changes nothing. Takes findings of the plan as they are. Runs the checks of this release again on C(probe.json),
+    with what the site expected according to C(report.json).
   - Runs on the controller, whatever host the task is for.
 author: ipu.fabric contributors (@ipu-fabric)
 requirements:
@@ -29,7 +29,7 @@ extends_documentation_fragment:
 attributes:
   check_mode:
     support: full
-    details: Says where the archive would be, and writes nothing.
+    details: Returns where the archive would be, and writes nothing.
   diff_mode:
     support: full
     details: Shows the names of the files in the archive.
@@ -41,13 +41,13 @@ options:
     description:
       - Directory on the controller for the archive. C(plan.json), C(report.json), C(probe.json) and
         C(observations.json) are taken from it.
-      - A relative path starts at the folder of the playbook.
+      - A relative path is relative to the folder of the playbook.
     type: path
     default: artifacts
   path:
     description:
-      - An archive on the controller that is judged. Empty writes one.
-      - A relative path starts at the folder of the playbook.
+      - An archive on the controller to evaluate. Empty to write one.
+      - A relative path is relative to the folder of the playbook.
     type: path
     default: ""
   cluster:
@@ -68,7 +68,7 @@ EXAMPLES = r"""
     journals: "{{ journals.hosts }}"
   run_once: true
 
-- name: Read what is wrong
+- name: Show what is wrong
   ipu.fabric.support_archive:
     path: support-20261124T230646Z.tar.gz
   register: judged
@@ -94,7 +94,7 @@ problems:
     - What is wrong, errors first. C(source) is V(plan), V(proof), V(node), V(pod), V(event) or V(archive), C(level) is
       V(error), V(unproven) or V(warning), C(check) is a check of the collection or a reason of Kubernetes.
     - Each also says C(where), what was C(seen), what was C(expected) and what to do C(next). A finding of the plan has
-      C(what) it is about, and nothing expected.
+      C(what) it is about, but no C(expected).
   returned: with O(path)
   type: list
   elements: dict

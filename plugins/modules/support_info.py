@@ -7,13 +7,13 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: support_info
-short_description: What a maintainer has to see of a cluster
+short_description: Read what a maintainer needs to see of a cluster
 version_added: 0.1.0
 description:
   - Reads nodes, networks, pools and jobs of the fabric, pods with their owners, events and logs of some namespaces.
-  - Takes from objects only fields that are known to be harmless. No commands, arguments, environments, volumes or
-    annotations are among them.
-  - Reads neither Secrets nor ConfigMaps, and takes out what looks like a secret elsewhere.
+  - Takes from objects only fields that are known to be harmless, which excludes commands, arguments, environments,
+    volumes and annotations.
+  - Reads neither Secrets nor ConfigMaps, and removes what looks like a secret elsewhere.
   - A cluster that does not answer is no error; RV(cluster) says so under C(gaps).
 author: ipu.fabric contributors (@ipu-fabric)
 extends_documentation_fragment:
@@ -25,13 +25,13 @@ options:
   namespaces:
     description:
       - Namespaces of components, whose pods, owners, events and logs are read. Those that do not exist are left out.
-      - Logs are not read of Jobs, and in C(kube-system) only of what belongs to Kubernetes and to pod networks.
+      - Logs of Jobs are not read, and in C(kube-system) only those of Kubernetes and pod networks.
     type: list
     elements: str
     required: true
   other_namespaces:
     description:
-      - Namespaces of workloads, whose pods, owners and events are read, without what their programs wrote.
+      - Namespaces of workloads, whose pods, owners and events are read, but not their logs.
     type: list
     elements: str
     default: []
@@ -40,13 +40,13 @@ options:
     type: int
     default: 200
   size:
-    description: How many characters of each log at most, counted from the end.
+    description: The maximum number of characters of each log, counted from the end.
     type: int
     default: 32768
 """
 
 EXAMPLES = r"""
-- name: Read what a maintainer has to see
+- name: Read what a maintainer needs to see
   ipu.fabric.support_info:
     kubeconfig: artifacts/admin.conf
     namespaces: [kube-system, nvidia-network-operator]
@@ -59,7 +59,7 @@ cluster:
   description:
     - C(objects) by kind, C(logs) by namespace, pod and container, and C(gaps), what could not be read, each with
       C(what), C(where) and what was C(seen) instead.
-    - Logs are those of pods with trouble first, and of three other pods of each owner.
+    - Logs are those of pods with problems first, and of three other pods of each owner.
   returned: success
   type: dict
   sample:

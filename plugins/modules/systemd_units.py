@@ -10,13 +10,14 @@ module: systemd_units
 short_description: Write files, and enable, start or restart the systemd units that read them
 version_added: 0.1.0
 description:
-  - Writes several small files in one call, reloads systemd where a unit file changed, and enables, starts or restarts
+  - Writes several small files in one call, reloads systemd if a unit file changed, and enables, starts or restarts
     units.
-  - A unit is restarted only when it has been running since before one of its files was written. So nothing has to be
-    remembered between tasks. When a run is interrupted before the restart, the next one restarts it.
-  - A container runtime (containerd, docker, cri-docker, crio) is asked whether it works, as a kubelet asks it, or by
-    C(docker info). Where it does not, its files get the content with which it last worked, it is restarted, and the
-    module fails with what it has refused. C(/var/lib/ipu-fabric/former-NAME.json) keeps that content until then.
+  - Restarts a unit only if it has been running since before one of its files was written, so tasks need not pass on
+    anything. If a run is interrupted before the restart, the next one restarts the unit.
+  - Asks a container runtime (containerd, docker, cri-docker, crio) whether it works, as a kubelet does, or with
+    C(docker info). If it does not, the module restores the content of its files with which it last worked, restarts it,
+    and fails with what the runtime refused. C(/var/lib/ipu-fabric/former-NAME.json) keeps the former content until
+    then.
 author:
   - ipu.fabric contributors (@ipu-fabric)
 extends_documentation_fragment:
@@ -38,13 +39,13 @@ options:
         type: str
       settings:
         description:
-          - Settings of C(dockerd) for its C(daemon.json), in place of O(files[].content) and O(files[].mode). A flag of
+          - Settings of C(dockerd) for its C(daemon.json), instead of O(files[].content) and O(files[].mode). A flag of
             Docker's unit may name another O(files[].path).
-          - All else in that file stays. Of an object only the named keys are set. Of a list of options as C(name=value)
-            those of the same name are replaced. C(log-opts) and C(storage-opts) of another driver than the one that is
-            set here are left out, and a runtime is replaced as a whole.
-          - Refuses a setting that a flag of Docker's unit has too, with which C(dockerd) would not start, and a file
-            that is not valid JSON.
+          - Everything else in that file stays. In an object, only the named keys are set. In a list of C(name=value)
+            options, those of the same name are replaced. C(log-opts) and C(storage-opts) of a driver other than the one
+            set here are removed, and a runtime is replaced as a whole.
+          - Refuses a setting that a flag of Docker's unit also sets, since C(dockerd) would not start, and a file that
+            is not valid JSON.
         type: dict
         default: {}
       mode:
@@ -53,18 +54,19 @@ options:
         default: "0644"
       state:
         description:
-          - Whether the file is there. With O(files[].content), V(absent) removes only a file that has it, comments
-            aside. One of the role P(ipu.fabric.kubernetes#role) is removed where it looks like that.
+          - Whether the file should exist. With O(files[].content), V(absent) removes only a file with that content,
+            comments aside. A file of the role P(ipu.fabric.kubernetes#role) is removed if it looks as that role writes
+            it.
         type: str
         choices: [present, absent]
         default: present
       backup:
-        description: Keep a copy of what the file was, with a time stamp in its name.
+        description: Keep a copy of the earlier file, with a time stamp in its name.
         type: bool
         default: false
       validate:
         description:
-          - A command with C(%s) in place of the file. Where it fails, the file is left as it was.
+          - A command with C(%s) in place of the file. If it fails, the file is left as it was.
           - In check mode it is not run.
         type: str
         default: ""
@@ -84,19 +86,19 @@ options:
         type: str
         required: true
       enabled:
-        description: Start it at boot. V(false) leaves that as it is.
+        description: Start the service at boot. V(false) leaves this as it is.
         type: bool
         default: true
       started:
-        description: Start it now. V(false) leaves it as it is, but restarts a running one that is stale.
+        description: Start the service now. V(false) does not start it, but a running one that is stale is restarted.
         type: bool
         default: true
       restart:
         description:
-          - Whether one that runs is restarted, V(stale) if it has not read its files since they changed.
-          - With V(reload) one that has not read its files is told to read them, and goes on. Of Docker with
-            C(live-restore) in O(files[].settings) it then has to say that containers go on while it restarts.
-          - With V(never) it is only named in RV(stale).
+          - Whether a running service is restarted, with V(stale) if it has not read its files since they changed.
+          - With V(reload), a service that has not read its files is told to read them, and keeps running. Docker with
+            C(live-restore) in O(files[].settings) must then report that containers keep running while it restarts.
+          - With V(never), RV(stale) only names it.
         type: str
         choices: [stale, reload, never, always]
         default: stale

@@ -12,8 +12,9 @@ version_added: 0.1.0
 description:
   - Runs C(vipu --server-version) and returns where the V-IPU controller is, with its address resolved.
   - Asks for JSON first and reads the text form of releases without it.
-  - A controller that is only known as V(localhost) is refused, because the IPU operator asks it from the pod network.
-  - As root by sudo, C(vipu) first runs as the user who connected, in the environment of that user's login.
+  - A controller that is only known as V(localhost) is refused, because the IPU operator connects to it from the pod
+    network.
+  - If the module is root through sudo, C(vipu) first runs as the user who connected, in that user's login environment.
   - API access keys never appear in a message.
 author:
   - ipu.fabric contributors (@ipu-fabric)
@@ -45,7 +46,7 @@ options:
     type: str
     default: ""
   timeout:
-    description: Seconds after which vipu, and all it started, is killed.
+    description: Seconds after which vipu and everything it started are killed.
     type: int
     default: 30
 seealso:
@@ -75,7 +76,7 @@ port:
   type: int
   sample: 8090
 address:
-  description: IP address of the controller, never one of the loopback.
+  description: IP address of the controller, never a loopback address.
   returned: success
   type: str
   sample: 10.5.212.116

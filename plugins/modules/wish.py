@@ -7,26 +7,26 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: wish
-short_description: Decide what a role of this collection is to make true
+short_description: Decide what a role of this collection does
 version_added: 0.1.0
 description:
   - Internal. Roles of this collection call it between reading and changing.
-  - Takes the variables of a role, and gives what they and O(seen) come to. What
-    can't be had is refused here, before anything is changed.
-  - Runs on the controller and asks nobody.
+  - Takes the variables of a role and O(seen), and returns what follows from them. Refuses what is impossible, before
+    anything is changed.
+  - Runs on the controller and contacts no host.
 author: ipu.fabric contributors (@ipu-fabric)
 extends_documentation_fragment:
   - ipu.fabric.attributes
   - ipu.fabric.attributes.info
 options:
   component:
-    description: What is decided. It is the name of the file with its C(decide()).
+    description: What is decided, as the name of the file with its C(decide()).
     type: str
     required: true
   role:
     description:
-      - Whose variables it is decided by. Empty for the role of the name of O(component). Without such a role O(seen) is
-        all.
+      - The role whose variables decide. Empty for the role named like O(component). Without such a role, only O(seen)
+        decides.
     type: str
     default: ""
   seen:
@@ -36,7 +36,7 @@ options:
 """
 
 EXAMPLES = r"""
-- name: Decide what whereabouts is to be
+- name: Decide what to install of whereabouts
   ipu.fabric.wish:
     component: whereabouts
     seen: "{{ __whereabouts_cluster }}"
@@ -50,37 +50,37 @@ release:
   returned: success
   type: dict
 objects:
-  description: Objects to apply beside it.
+  description: Objects to apply in addition to the release.
   returned: success
   type: list
   elements: dict
 networks:
-  description: Networks, as the module takes them that creates them or waits for them.
+  description: Networks, in the form of the module that creates them or waits for them.
   returned: for roles that make networks
   type: list
   elements: dict
 pods:
-  description: Pods that have to start, as O(ipu.fabric.kube_wait#module:pods) takes them.
+  description: Pods that must start, as O(ipu.fabric.kube_wait#module:pods) takes them.
   returned: for roles that make networks
   type: list
   elements: dict
 ready:
-  description: What has to be ready, as O(ipu.fabric.kube_wait#module:objects) takes it.
+  description: What must be ready, as O(ipu.fabric.kube_wait#module:objects) takes it.
   returned: success
   type: list
   elements: dict
 crds:
-  description: CustomResourceDefinitions that have to be established.
+  description: CustomResourceDefinitions that must be established.
   returned: success
   type: list
   elements: str
 accepted:
-  description: Objects that the API has to take in a dry run.
+  description: Objects that the API must accept in a dry run.
   returned: success
   type: list
   elements: dict
 jobs:
-  description: Jobs of others that a removal takes before the operator.
+  description: Jobs of others that a removal deletes before the operator.
   returned: for mpi_operator
   type: list
   elements: dict
@@ -90,7 +90,7 @@ former:
   type: list
   elements: dict
 leftovers:
-  description: Objects that an operator itself has made, which a removal takes after the release.
+  description: Objects made by the operator itself, which a removal deletes after the release.
   returned: success
   type: list
   elements: dict
@@ -99,11 +99,11 @@ namespace_labels:
   returned: success
   type: dict
 renew:
-  description: The certificate that is renewed in time, as O(ipu.fabric.helm_release#module:renew) takes it.
+  description: The certificate to renew in time, as O(ipu.fabric.helm_release#module:renew) takes it.
   returned: success
   type: dict
 remnants:
-  description: Objects that a removal takes after the release, if they are this collection's.
+  description: Objects that a removal deletes after the release, if they are this collection's.
   returned: success
   type: list
   elements: dict
@@ -113,7 +113,7 @@ nodes:
   type: list
   elements: dict
 paths:
-  description: Files and directories that a removal takes from hosts.
+  description: Files and directories that a removal deletes on hosts.
   returned: success
   type: list
   elements: str

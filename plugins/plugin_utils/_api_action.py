@@ -1,10 +1,10 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Modules that only talk to the Kubernetes API, run within Ansible's own process when they are for the controller.
+"""Run modules that only talk to the Kubernetes API inside Ansible's own process if they are for the controller.
 
 A module's process takes a second to start and to import the Kubernetes client, for an answer that takes milliseconds.
-Ansible loads an action in its main process, so that the processes of its tasks find the client imported. A module for
-another host, for another user or for another Python is run as any module.
+Ansible loads actions in its main process, so the processes of its tasks find the client already imported. A module for
+another host, user or Python runs like any other module.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ MODULES = "ansible_collections.ipu.fabric.plugins.modules."
 
 
 def forget_clients() -> None:
-    """And the files with keys that they wrote: an interpreter removes them at its end, which a forked process skips.
+    """Forget clients and their key files, which an interpreter removes at exit but a forked process does not.
 
     kubernetes.core would hand out the same client for the next item of a loop.
     """
@@ -52,7 +52,7 @@ class ModuleError(Exception):
 
 
 class ControllerModule(AnsibleModule):
-    """What the bodies of our modules use of AnsibleModule. It has neither standard input nor an exit."""
+    """The parts of AnsibleModule that the bodies of our modules use, without standard input and exit."""
 
     def __init__(self, params: Result, check_mode: bool, no_log_values: t.Iterable[str]) -> None:
         self.params, self.check_mode, self.no_log_values = params, check_mode, set(no_log_values)
@@ -62,7 +62,7 @@ class ControllerModule(AnsibleModule):
         self.warnings.append(warning)
 
     def log(self, msg: str, log_args: t.Any = None) -> None:
-        """Nowhere: the log of a host is for what is done to it."""
+        """Log nothing: the log of a host is for what is done to that host."""
 
     def fail_json(self, msg: str, *_args: t.Any, **more: t.Any) -> t.NoReturn:
         raise ModuleError({**plain_result(msg, "failed"), **more})
@@ -70,7 +70,7 @@ class ControllerModule(AnsibleModule):
 
 @contextlib.contextmanager
 def process_state(environment: t.Mapping[str, str]) -> t.Iterator[None]:
-    """What a process of its own has, and takes with it: environment, warnings, signals, and files with keys."""
+    """Set up and clean up what a process of its own would have: environment, warnings, signals, and files with keys."""
     before = dict(os.environ)
     os.environ.update(environment)
     try:
@@ -84,13 +84,13 @@ def process_state(environment: t.Mapping[str, str]) -> t.Iterator[None]:
 
 
 class ApiAction(ActionBase):
-    """The module that the task names. FabricError and fail_json end as they do in a module."""
+    """Run the module that the task names. FabricError and fail_json end as they do in a module."""
 
     TRANSFERS_FILES = False
     _supports_async = True
 
     def options(self) -> Result:
-        """What the task gives the module."""
+        """The options that the task gives the module."""
         return dict(self._task.args)
 
     def is_for_this_process(self, task_vars: Result) -> bool:
@@ -105,7 +105,7 @@ class ApiAction(ActionBase):
         result: Result = super().run(tmp, task_vars)
         name, known = self._task.action.rpartition(".")[2], task_vars or {}
         result.update(self.ended(name, known))
-        # The playbook drift sets it, for plays in check mode. Results of other plays are not kept.
+        # The playbook drift sets _fabric_drift for plays in check mode. Results of other plays are not kept.
         drift = drift_of(name, plain(self.options()), result) if known.get("_fabric_drift") else []
         if drift:
             result["ansible_facts"] = {
@@ -136,7 +136,7 @@ class ApiAction(ActionBase):
     def run_body(
         self, spec: Result, body: Body, libraries: t.Sequence[str], hidden: t.Sequence[str], rules: Result
     ) -> Result:
-        """As run_module has it: the result of a body, or the failure that it ended with."""
+        """Like run_module: the result of a body, or the failure that it ended with."""
         lack = lacking(libraries)
         if lack:
             return lack

@@ -34,12 +34,12 @@ def write_file(path: str, data: bytes, mode: int = 0o644) -> None:
 
 
 def plan_text(plan: t.Mapping[str, t.Any]) -> str:
-    """What plan.json has."""
+    """The text of plan.json."""
     return json.dumps(plan, indent=2) + "\n"
 
 
 def sign_file(path: str, signature: bytes) -> None:
-    """Write a signature. Without any, that of an earlier report goes: it does not fit."""
+    """Write a signature. Without one, remove that of an earlier report, which no longer fits."""
     if signature:
         write_file(path, signature)
     else:

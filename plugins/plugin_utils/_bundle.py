@@ -12,7 +12,7 @@ from ..module_utils._common.result import FabricError
 from ..module_utils._host.bundle import fault_of
 from ..module_utils._model.bundle import LIST, SCHEMA, Bundle, BundleFile, SeenBundle
 
-KEPT_HERE = ("charts/", "helm/", "manifests/")  # parts that no host takes: they are compared before anything is changed
+KEPT_HERE = ("charts/", "helm/", "manifests/")  # no host gets these, so they are compared before anything is changed
 UNFINISHED = "Make it with ipu.fabric.bundle, which goes on where it stopped."
 
 

@@ -13,7 +13,7 @@ COLLECTION = Path(__file__).parents[2]
 
 
 def collection_version() -> str:
-    """As installed, or of a checkout."""
+    """The release of the installed collection, or of a checkout."""
     manifest = COLLECTION / "MANIFEST.json"
     if manifest.is_file():
         return str(json.loads(manifest.read_text(encoding="utf-8"))["collection_info"]["version"])

@@ -43,14 +43,14 @@ def plain(data: t.Any) -> t.Any:
 
 
 def missing_packages(names: t.Iterable[str], core: str = "") -> t.List[str]:
-    """Python packages and collections (kubernetes.core) that Ansible's own Python lacks, itself if it is older."""
+    """Packages and collections (kubernetes.core) that Ansible's Python lacks, and ansible-core if older than `core`."""
     old = bool(core) and LooseVersion(__version__) < LooseVersion(core)
     missing = [name for name in names if not importable(f"ansible_collections.{name}" if "." in name else name)]
     return [*([f"ansible-core>={core}"] if old else []), *missing]
 
 
 def importable(name: str) -> bool:
-    """A package whose parent is missing is not."""
+    """Whether a package can be imported; one whose parent is missing can't."""
     try:
         return importlib.util.find_spec(name) is not None
     except ImportError:
@@ -64,7 +64,7 @@ def lacking(libraries: t.Sequence[str]) -> t.Optional[Result]:
 
 
 def failure(error: FabricError) -> Result:
-    """The result that says what a person has to act on."""
+    """The result that tells a person what to act on."""
     return {"failed": True, **error.result()}
 
 
@@ -83,7 +83,7 @@ class ControllerAction(ActionBase):
 
     @abc.abstractmethod
     def act(self, options: t.Dict[str, t.Any]) -> t.Dict[str, t.Any]:
-        """The result for these options. FabricError where a person has to act."""
+        """The result for these options. Raises FabricError if a person must act."""
 
     def run(self, tmp: t.Any = None, task_vars: t.Optional[t.Dict[str, t.Any]] = None) -> t.Dict[str, t.Any]:
         result: t.Dict[str, t.Any] = super().run(tmp, task_vars)

@@ -1,9 +1,9 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How filters begin and end.
+"""What all filters share.
 
 Ansible reads all filter files of a collection in each process that uses one filter, and forks a process for each task
-and host: what a filter needs is imported when it is called.
+and host, so a filter imports what it needs when it is called.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ..module_utils._common.result import FabricError
 
 
 def plain(value: t.Any) -> t.Any:
-    """Without the marks that Ansible puts on what it gives to a filter, and that YAML can't write."""
+    """A value without the tags that Ansible adds for filters, and that YAML can't write."""
     if isinstance(value, dict):
         return {str(key): plain(each) for key, each in value.items()}
     if isinstance(value, list):
@@ -27,7 +27,7 @@ def plain(value: t.Any) -> t.Any:
 
 
 def readable(function: t.Callable[..., t.Any]) -> t.Callable[..., t.Any]:
-    """The filter that says in a play what its FabricError says. ansible-core 2.18 shows other errors as a crash."""
+    """Make a filter show its FabricError in a play. ansible-core 2.18 shows other errors as a crash."""
 
     @functools.wraps(function)
     def result(*args: t.Any, **settings: t.Any) -> t.Any:
@@ -40,7 +40,7 @@ def readable(function: t.Callable[..., t.Any]) -> t.Callable[..., t.Any]:
 
 
 def on_first_use(place: str, name: str) -> t.Callable[..., t.Any]:
-    """The function of that name, in this module below `plugins`, as a filter."""
+    """The named function of a module below `plugins`, as a filter that imports the module when it is called."""
 
     @readable
     def call(*args: t.Any, **settings: t.Any) -> t.Any:

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which cluster a kubeconfig on the controller leads to. Its credentials are not read."""
+"""Which cluster a kubeconfig on the controller points to. Its credentials are not read."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def _named(entries: t.Sequence[t.Mapping[str, t.Any]], name: str, kind: str) -> 
 
 
 def _strange(config: t.Any) -> t.List[str]:
-    """What a kubeconfig has beside server, keys and certificates. A text that is none raises an error."""
+    """What a kubeconfig has besides server, keys and certificates. Raises an error if the text is not a kubeconfig."""
     return [
         f"{kind} {key}"
         for kind, known in PLAIN.items()
@@ -38,7 +38,7 @@ def _strange(config: t.Any) -> t.List[str]:
 
 
 def kubeconfig_without_programs(text: str) -> str:
-    """A kubeconfig that a host has; an error if using it would run, read or trust anything that it names."""
+    """The kubeconfig of a host; an error if using it would run, read or trust anything that it names."""
     try:
         strange = _strange(yaml.safe_load(text))
     except (AttributeError, KeyError, TypeError, yaml.YAMLError):
@@ -56,9 +56,9 @@ def kubeconfig_without_programs(text: str) -> str:
 
 
 def read_kubeconfig(path: str) -> Kubeconfig:
-    """The cluster of its current context; without a server where there is none, and for a file that is something else.
+    """The cluster of its current context; without a server if there is none, or if the file is not a kubeconfig.
 
-    Its fault tells these two apart.
+    The fault tells these two apart.
     """
     try:
         config = yaml.safe_load(read_file(path))
@@ -75,7 +75,7 @@ def read_kubeconfig(path: str) -> Kubeconfig:
 
 
 def _fault(path: str) -> str:
-    """Why a file that is there leads to no cluster, to follow its path; empty without a file."""
+    """Why an existing file points to no cluster, as text to follow its path; empty without a file."""
     if not os.path.exists(path):
         return ""
     if os.path.isdir(path):

@@ -9,12 +9,12 @@ import typing as t
 
 from ..module_utils._common.text import printable
 
-# Where Ansible was when it met the failure.
+# What Ansible puts before a message, to say where it failed.
 BEFORE_MESSAGE = re.compile(
     r"(?:(?:Task|Module|Action) failed: |Finalization of task args for '[^']*' failed: "
     r"|Error while resolving value for '[^']*': |Error rendering template: |The filter plugin '[^']*' failed: )+"
 )
-AFTER_MESSAGE = re.compile(r"\n\nThe error appears to be in .*", re.DOTALL)  # of ansible-core 2.18: its place in a file
+AFTER_MESSAGE = re.compile(r"\n\nThe error appears to be in .*", re.DOTALL)  # ansible-core 2.18: the place in a file
 
 
 def text_of(value: object) -> str:

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What hosts reported, out of the variables of a play."""
+"""Collect what hosts reported from the variables of a play."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ MODULES = {
     "probes": "port_probe",
     "listened": "port_probe",
 }
-PARTS = {"host": ("host", "rdma", "vipu")}  # of a result, where they are several
+PARTS = {"host": ("host", "rdma", "vipu")}  # of a result that has several
 NEXT_STEP = "Make it reachable by SSH with Python 3 and privileges, or remove it from the inventory."
-# By which Ansible connects; these it does not list.
+# Connection variables that Ansible does not list.
 MORE_OF_SSH = ("ansible_python_interpreter", "ansible_ssh_args", "ansible_ssh_retries", "ansible_host_key_checking")
-# What to do, by what SSH or sudo says.
+# What to do, by the message of SSH or sudo.
 CAUSES = {
     "Host key verification failed": "Log in to it once by ssh, compare the key that it shows, and accept it.",
     "Permission denied": "Set ansible_user to a user of the host, and ansible_ssh_private_key_file to a key that it"
@@ -55,9 +55,10 @@ def members(groups: t.Mapping[str, t.Sequence[str]]) -> t.List[str]:
 def variables_of(
     hostvars: t.Mapping[str, t.Any], groups: t.Mapping[str, t.Sequence[str]]
 ) -> t.Dict[str, t.Mapping[str, t.Any]]:
-    """The variables of each host of the cluster, once: Ansible merges all of them each time.
+    """The variables of each host of the cluster, read once, since Ansible merges all of them on each access.
 
-    What a module returns as facts goes before the inventory. A host must not say in that way who or where it is.
+    Facts that a module returns take precedence over the inventory. A host must not change in that way who or where it
+    is.
     """
     variables: t.Dict[str, t.Mapping[str, t.Any]] = {name: hostvars[name] for name in members(groups)}
     for name, each in variables.items():
@@ -74,7 +75,7 @@ def variables_of(
 
 
 def address_of(text: object) -> str:
-    """An address of a host that others see; empty for a name, or what only this machine calls so."""
+    """An address at which others can reach a host; empty for a name or a loopback address."""
     try:
         address = ipaddress.ip_address(str(text))
     except ValueError:
@@ -83,7 +84,7 @@ def address_of(text: object) -> str:
 
 
 def inventory_part(variables: t.Mapping[str, t.Any], groups: t.Sequence[str]) -> Collected:
-    """What the inventory says of a host."""
+    """What the inventory says about a host."""
     part: Collected = {"groups": sorted(groups), "address": variables.get("ip", ""), "errors": []}
     reached = address_of(variables.get("ansible_host", ""))
     if reached:
@@ -97,7 +98,7 @@ def inventory_part(variables: t.Mapping[str, t.Any], groups: t.Sequence[str]) ->
 
 
 def error_of(source: str, where: str, result: Result) -> t.Dict[str, str]:
-    """A failure, as a module or a part of it gives it, for the plan."""
+    """A failure of a module, or of a part of it, in the form of the plan."""
     limit = (result.get("timedout") or {}).get("period")
     if limit:
         return {
@@ -108,7 +109,7 @@ def error_of(source: str, where: str, result: Result) -> t.Dict[str, str]:
             "next_step": f"{HUNG_STEP} Or remove it from the inventory.",
         }
     said = result.get("error", {})
-    # Where no module has answered, what the host wrote instead says why.
+    # If no module answered, what the host wrote instead says why.
     lines = str(result.get("module_stderr") or result.get("module_stdout") or "").strip().splitlines()
     seen = said.get("seen") or (lines[-1] if lines else message_of(result))
     return {
@@ -122,7 +123,7 @@ def error_of(source: str, where: str, result: Result) -> t.Dict[str, str]:
 
 
 def misspelt(variables: t.Mapping[str, t.Any]) -> str:
-    """A question for each variable that is nearly one by which Ansible connects, which says nothing of it."""
+    """A question for each variable that is nearly a connection variable, since Ansible does not report it."""
     known = set(itertools.chain(constants.COMMON_CONNECTION_VARS, *constants.MAGIC_VARIABLE_MAPPING.values()))
     meant = meant_connection_variables(variables, known | set(MORE_OF_SSH))
     return " ".join(
@@ -144,7 +145,7 @@ def add_result(observation: Collected, part: str, result: Result) -> None:
 def results_of(
     variables: t.Mapping[str, t.Any], results: t.Mapping[str, t.Sequence[str]]
 ) -> t.Iterator[t.Tuple[str, str, Result]]:
-    """Host, part and result. What was delegated to many hosts is in one variable, which all hosts of the play have."""
+    """Host, part and result. Results delegated to many hosts are in one variable, which all hosts of the play have."""
     delegated: t.Set[str] = set()
     for name, (part, registered) in itertools.product(variables, results.items()):
         for variable in registered:
@@ -185,7 +186,7 @@ def observations(
 
 
 def read_plan(path: str) -> t.Dict[str, t.Any]:
-    """plan.json of the last run; empty without one, or where it can't be read."""
+    """plan.json of the last run; empty if there is none or it can't be read."""
     try:
         plan: t.Dict[str, t.Any] = json.loads(Path(path).read_text(encoding="utf-8"))
         return plan
@@ -208,11 +209,11 @@ def known_nodes(
     virtual: str,
     endpoint: str,
 ) -> cluster_identity.KnownNodes:
-    """Which node each host of the cluster is, where the inventory, or the plan of the last run, and the host agree."""
+    """Which node each host of the cluster is, if the host agrees with the inventory or the plan of the last run."""
     variables = variables_of(hostvars, groups)
     answers = {name: each.get(registered) or {} for name, each in variables.items()}
     plan = read_plan(plan_file)
-    # What a plan has found wrong with a host's identity is not what the host is.
+    # If a plan found a host's identity wrong, it does not say what the host is.
     doubted = {
         name
         for finding in plan.get("findings") or []

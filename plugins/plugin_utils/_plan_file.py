@@ -12,7 +12,7 @@ from ..module_utils._model.settings import PlanFile
 
 
 def see_plan(path: str) -> t.Optional[PlanFile]:
-    """What the file has, or why it is no plan; None where no file is given."""
+    """What the file has, or why it is not a plan; None if no file is given."""
     if not path:
         return None
     try:

@@ -16,7 +16,7 @@ OBSERVATIONS = "observations.json"
 
 
 def read_recording(path: str) -> Recording:
-    """From an observations.json, the same with .gz, or an archive of ipu.fabric.support (.tar.gz)."""
+    """Read an observations.json, the same compressed as .gz, or an archive of ipu.fabric.support (.tar.gz)."""
     try:
         if path.endswith((".tar.gz", ".tgz")):
             with open(path, "rb") as packed:

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The variables of a role, as its argument specification has their types, for the component that decides by them."""
+"""The variables of a role, with the types of its argument specification, for the component that decides by them."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ except ImportError:  # before ansible-core 2.19 every text is a template
 
 
 def own_options(role: str, names: t.Collection[str]) -> t.Dict[str, Result]:
-    """How the role documents these of its variables, without its name before them."""
+    """The role's documentation of these variables, whose names lack the role's prefix."""
     known = role_options(role) if names else {}  # what only a playbook asks for has no role
     return {name: known[f"{role}_{name}"] for name in names if f"{role}_{name}" in known}
 
 
 def default(option: Result) -> t.Any:
-    """Of a role whose own tasks don't run: it has its defaults in its documentation, too."""
+    """The default of a variable of a role whose own tasks don't run, from the role's documentation."""
     value = option.get("default")
     return trust_as_template(value) if isinstance(value, str) else value
 
 
 def validated(role: str, names: t.Collection[str], given: Result) -> Result:
-    """These variables of the role, without its name before them, of the types that it documents."""
+    """These variables of the role, without its prefix, in the types that it documents."""
     valid = ArgumentSpecValidator(option_spec(own_options(role, names))).validate(plain(given))
     if valid.error_messages:
         raise AnsibleActionFail("; ".join(valid.error_messages))

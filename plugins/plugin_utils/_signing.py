@@ -23,7 +23,7 @@ MAKE = "openssl genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256 -out repo
 def sign(path: str, data: bytes) -> bytes:
     """The signature of the data with the private key in this file.
 
-    A group may read the key, as runners of one team do; others may not. FabricError where it can't be used.
+    A group may read the key, such as the runners of a team; others may not. Raises FabricError if it can't be used.
     """
     try:
         with open(path, "rb") as file:

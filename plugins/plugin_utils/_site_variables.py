@@ -11,7 +11,7 @@ from pathlib import Path
 from ansible.module_utils.common.yaml import yaml_load
 
 ROLES = Path(__file__).parents[2] / "roles"
-# What playbooks read beside the role, and what plays keep for each other.
+# Variables that playbooks read besides those of the role, and that plays keep for each other.
 OF_PLAYBOOKS = (
     "fabric_backup",
     "fabric_bundle_plan",

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A run of playbooks, told in one line a step. Events go in, lines come out: nothing here writes, or reads a clock."""
+"""A run of playbooks, in one line per step. Events go in, lines come out: nothing here writes, or reads a clock."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Rows = t.Tuple[t.Tuple[str, str], ...]  # of a failure: what, seen, next, each w
 WIDTH = 79  # of a step's line: the last column is left free, since some terminals wrap there
 NUMBERS = 47  # columns right of a step's name
 ECHO = 3  # columns right of the live line, for the ^C that a terminal shows
-AFTER = 10  # seconds, then a task's line says which hosts it waits for
+AFTER = 10  # seconds after which a task's line says which hosts it waits for
 EVERY = 60  # seconds between lines in a log that say what is waited for
 EVERY_AT_FIRST = 15  # the same on a terminal that may show a question
 NAMED = 3  # hosts, tasks or items that are named before "and 7 more"
@@ -32,12 +32,12 @@ TAIL = 5  # last lines of what a program said
 
 # Colour, mark, text, end of the colour.
 DIFF = re.compile(r"((?:\x1b\[[\d;]*m)*)([+ -]?)(.*?)((?:\x1b\[0m)*)", re.DOTALL)
-# To be copied: the terminal wraps it, and does not put spaces into it.
+# Commands are for copying: left to the terminal to wrap, which puts no spaces into them.
 COMMAND = re.compile(r"\s+(?:ansible-playbook|kubectl|ssh|curl|sudo) ")
 
 
 class Line(t.NamedTuple):
-    """A line to be written, which `rows` cuts to the width of the terminal, or of a page where it is a log."""
+    """A line to be written, which `rows` cuts to the width of the terminal, or to that of a page in a log."""
 
     text: str
     tone: str = ""  # ok, changed, failed, unreachable or nothing: what it is coloured by
@@ -51,7 +51,7 @@ class Play(t.NamedTuple):
     name: str
     hosts: t.Tuple[str, ...]  # of this batch
     whole: bool  # hosts go through it each at its own pace, so the play is the step
-    partial: bool = False  # hosts that it is for are not in this batch, or not in this run
+    partial: bool = False  # some of its hosts are not in this batch, or not in this run
     check: bool = False  # it runs in check mode, whether or not the whole run does
 
 
@@ -64,8 +64,8 @@ class Task(t.NamedTuple):
     name: str
     once: bool = False
     quiet: bool = False  # only prints, compares, includes or keeps a fact: no reason for a line
-    stops: bool = False  # it ends the run for all hosts, by a condition of its playbook: nothing has failed
-    contacts: bool = True  # the host itself is asked
+    stops: bool = False  # ends the run for all hosts, by a condition of its playbook: nothing has failed
+    contacts: bool = True  # connects to the host itself
 
 
 class Counts(t.NamedTuple):
@@ -142,7 +142,7 @@ def count(number: int, thing: str) -> str:
 def wrap(text: str, width: int, indent: int = 0, whole_words: bool = False) -> t.List[str]:
     """A line as rows of at most `width` columns, broken between words; those after the first are indented further.
 
-    whole_words: a longer one, such as a path, is as long as it is. A URL always is: it is to be copied.
+    whole_words: longer words, such as paths, are not broken. URLs never are, so that they can be copied.
     """
     hanging = " " * min(len(text) - len(text.lstrip(" ")) + indent, width // 2)
     found, row = [], ""
@@ -162,7 +162,7 @@ def wrap(text: str, width: int, indent: int = 0, whole_words: bool = False) -> t
 
 
 def wrap_diff(text: str, width: int) -> t.List[str]:
-    """A line of a diff as rows that all have its mark and its colour. A text within JSON has its own lines."""
+    """A line of a diff as rows that all have its mark and colour. Lines of a text within JSON get rows of their own."""
     before, mark, body, after = DIFF.fullmatch(text).groups()  # type: ignore[union-attr]  # it matches anything
     if cells(mark + body) <= width:
         return [text]
@@ -175,7 +175,7 @@ def wrap_diff(text: str, width: int) -> t.List[str]:
 
 
 def rows(line: Line, width: int) -> t.List[str]:
-    """A line as it is written. width: of the terminal; 0 in a log, where messages and words are as long as they are."""
+    """A line as it is written. width: of the terminal; 0 in a log, where messages and long words are not broken."""
     parts = line.text.splitlines() or [""]
     if COMMAND.match(line.text) or (line.message and not width):
         return parts
@@ -203,7 +203,7 @@ def _last_lines(*texts: object) -> str:
 
 
 def _of_message(text: str) -> Rows:
-    """`What. Where: a. Seen: b. Next: c.` in its parts; any other message is the first of them."""
+    """Split `What. Where: a. Seen: b. Next: c.` into its parts; any other message is the first part."""
     found = PARTS.fullmatch(text)
     parts = found.groupdict() if found else {"what": text}
     return tuple((name, value) for name, value in parts.items() if value)
@@ -225,7 +225,7 @@ def _failed_items(result: Result) -> t.List[Result]:
 
 
 def describe(result: Result) -> Rows:
-    """What a person has to know of a failed result, and nothing else."""
+    """What a person must know about a failed result, and nothing else."""
     if "censored" in result or result.get("_ansible_no_log"):
         return (("what", "Hidden: the task has no_log, since it handles secrets."),)
     items = _failed_items(result)
@@ -282,7 +282,7 @@ def shown(value: object) -> t.List[str]:
 
 @dataclasses.dataclass
 class Run:
-    """What has happened so far. Each event gives the lines that are due."""
+    """What has happened so far. Each event returns the lines that are due."""
 
     begun: float
     check: bool = False
@@ -294,16 +294,16 @@ class Run:
     task_begun: float = 0
     answered: t.Set[str] = dataclasses.field(default_factory=set)  # hosts that the task has ended on
     tries: str = ""
-    told: float = 0  # when a log was told that it goes on
+    told: float = 0  # when a log was last told that the run goes on
     known: t.Set[str] = dataclasses.field(default_factory=lambda: {"localhost", "127.0.0.1"})
     gone: t.Set[str] = dataclasses.field(default_factory=set)  # failed or unreachable
     messages: t.Dict[t.Tuple[str, ...], t.List[str]] = dataclasses.field(default_factory=dict)
     failures: t.Dict[t.Tuple[str, Rows], t.List[str]] = dataclasses.field(default_factory=dict)
     ended: t.Dict[str, float] = dataclasses.field(default_factory=dict)  # seconds by step
-    would: t.Dict[str, int] = dataclasses.field(default_factory=dict)  # by host: counted as changed, but only tried
-    stopped: t.Set[str] = dataclasses.field(default_factory=set)  # counted as failed, but it was the run that ended
+    would: t.Dict[str, int] = dataclasses.field(default_factory=dict)  # by host: changes of plays in check mode
+    stopped: t.Set[str] = dataclasses.field(default_factory=set)  # counted as failed, but their playbook ended the run
     digest: t.Dict[str, t.Dict[str, int]] = dataclasses.field(default_factory=dict)  # in check mode, by host and step
-    changes: int = 0  # that were made so far
+    changes: int = 0  # made so far
 
     def start(self) -> t.List[Line]:
         return [Line("Check mode: nothing is changed.", "changed")] if self.check else []
@@ -314,7 +314,7 @@ class Run:
         return lines
 
     def no_hosts(self, now: float) -> t.List[Line]:
-        """Nothing is said of a play that is for nobody: another one of its playbook is meant, or Ansible warns."""
+        """Say nothing about a play without hosts in the inventory: another play is meant, or Ansible warns."""
         left_out = Line(f"{self.play.name}: left out, none of its hosts is in this run.", "skipped")
         return [*self._close_step(now), *([left_out] if self.play.partial else [])]
 
@@ -329,7 +329,7 @@ class Run:
         self.tries = f" (try {attempt + 1} of {most})"
 
     def _ends_on(self, task: Task, host: str, skipped: bool = False) -> Step:
-        if self.step is None:  # nothing has started: not seen yet, and no reason to stop
+        if self.step is None:  # a result before any task: not seen yet, and no reason to stop
             self.step = Step(task.step, self.begun)
         if self.task and self.task.uuid == task.uuid:
             self.answered.add(host)
@@ -382,7 +382,7 @@ class Run:
         return self._fails("UNREACHABLE", task, host, (("seen", message_of(result) or "no answer"),))
 
     def _fails(self, how: str, task: Task, host: str, found: Rows, after: str = "") -> t.List[Line]:
-        """A failure at once, and only once: other hosts that fail in the same way are named when the task ends."""
+        """Show a failure at once, but only once: other hosts that fail in the same way are named when the task ends."""
         self.gone.add(host)
         if self.step:
             self.step.worth_a_line = True
@@ -391,7 +391,7 @@ class Run:
         if len(others) > 1:
             return []
         where = self.step.name if self.step else task.name
-        if where != task.name and not task.stops:  # what a stop is for, its message says
+        if where != task.name and not task.stops:  # the message of a stop says what it is for
             where += f": {task.name}"
         tone = "changed" if task.stops else how.lower()
         head = [Line(""), Line(f"{how}  {where}{after}", tone, 4)]
@@ -405,7 +405,7 @@ class Run:
         return [*head, *body, Line("")]
 
     def says(self, task: Task, host: str, lines: t.Sequence[str], diff: bool = False) -> t.List[Line]:
-        """A message or a diff. What several hosts say alike is shown once."""
+        """A message or a diff. The same one from several hosts is shown once."""
         self.messages.setdefault(("diff" if diff else "", *lines), []).append(host)
         return self._told() if task.once or len(self.play.hosts) == 1 else []
 
@@ -468,7 +468,7 @@ class Run:
             lines.append(Line(f"    {'would change' if check else 'changed'}: {_changes(step)}", tone, 4))
         return lines
 
-    # What it is at
+    # Progress
 
     def _due(self) -> t.Set[str]:
         """Hosts that the task has not ended on."""
@@ -477,7 +477,7 @@ class Run:
         return set(self.play.hosts) - self.gone - self.answered
 
     def first_contact(self) -> int:
-        """How many hosts are being asked for the first time: ssh may have a question about them on the terminal."""
+        """How many hosts are contacted for the first time: ssh may ask about them on the terminal."""
         if not self.task or self.task.quiet or not self.task.contacts:
             return 0
         if self.task.once:
@@ -485,7 +485,7 @@ class Run:
         return len(self._due() - self.known)
 
     def _at(self, now: float) -> t.Tuple[str, str, str]:
-        """Hosts, the task, and what it waits for."""
+        """Progress by hosts, the task, and what it waits for."""
         due = self._due()
         total = len(self.answered) + len(due)
         waits = now - self.task_begun >= AFTER and 0 < len(due) <= NAMED and total > 1
@@ -509,7 +509,7 @@ class Run:
         return cut(pad(left + middle, cells(left) + room) + "  " + took.rjust(5), width - ECHO)
 
     def goes_on(self, now: float) -> t.List[Line]:
-        """What a log says once a minute of a task that takes long, and a terminal that is not drawn on."""
+        """What a log, or a terminal without a live line, shows once a minute during a long task."""
         every = EVERY_AT_FIRST if self.terminal and self.first_contact() else EVERY
         if not self.step or not self.task or now - self.told < every:
             return []
@@ -520,7 +520,7 @@ class Run:
     # The end
 
     def interrupted(self, now: float) -> t.List[Line]:
-        """What has been changed, what may still go on, and that the same command is how to continue."""
+        """What was changed, what may still be running, and that the same command continues the run."""
         task, due = self.task, self._due()
         said = "check mode changes nothing" if self.check else _made(self.changes)
         may = task and due and task.contacts and not (task.quiet or self.check or self.play.check)
@@ -565,14 +565,14 @@ class Run:
 
 
 def _made(changes: int) -> str:
-    """The task that failed or was interrupted may have changed something, and has not said so."""
+    """Counts reported changes only: a task that failed or was interrupted may have made more."""
     if not changes:
         return "no task reported a change"
     return f"{count(changes, 'change')} {'were' if changes > 1 else 'was'} made"
 
 
 def columns(name: str, hosts: str, text: str, took: str) -> str:
-    """The line of a step that has ended. A long name takes the room that the other columns do not need."""
+    """The line of a step that has ended. A long name takes the space that the other columns do not need."""
     text = cut(text, 24)
     room = WIDTH - NUMBERS
     more = min(max(cells(name) + 1 - room, 0), 24 - len(text))
@@ -586,7 +586,7 @@ def _changes(step: Step) -> str:
 
 
 def recap(counts: t.Mapping[str, Counts]) -> t.List[Line]:
-    """A row for each host; hosts that differ in no more than how many tasks were ok share one where there are many."""
+    """A row for each host. With many hosts, those that differ only in how many tasks were ok share a row."""
     if not counts:
         return []
     alike: t.Dict[t.Tuple[object, ...], t.List[str]] = {}
@@ -620,7 +620,7 @@ def _recap_row(name: str, ok: str, changed: object, unreachable: object, failed:
 
 
 def _names(hosts: t.Sequence[str], width: int) -> str:
-    """All of these hosts, or how many there are and as many names as there is room for."""
+    """All of these hosts, or their number and as many names as fit."""
     if cells(", ".join(hosts)) < width:
         return ", ".join(hosts)
     for most in range(TAIL, 0, -1):

@@ -62,7 +62,7 @@ lookup() {
     fi
 }
 
-# The node's: namespaces do not divide them.
+# These are the node's: namespaces do not separate them.
 modules() {
     ls -d "$MODULES/nvidia" "$MODULES/nvidia_peermem" "$MODULES/gdrdrv" 2>/dev/null
     true
@@ -91,13 +91,13 @@ rdma() {
     section tools tools "$@"
 }
 
-# The node's, whatever the pod was given: where a resource is missing, they say why.
+# The node's, whatever the pod was given: if a resource is missing, they show why.
 classes() {
     cd "$SYSFS" && ls -d infiniband/* infiniband/*/device infiniband_verbs/uverbs* infiniband_mad/umad* misc/rdma_cm 2>/dev/null
     true
 }
 
-# Unset entries read as zero, or as an error that says nothing.
+# Unset entries read as zero, or as an error without meaning.
 gids() {
     # shellcheck disable=SC2086 # a pattern
     grep -H . $ports/gids/* $ports/gid_attrs/types/* $ports/gid_attrs/ndevs/* 2>/dev/null |
@@ -117,14 +117,14 @@ reach() {
 }
 
 # cross LINK_LOCAL ADDRESS INTERFACE SOURCE: from one network to the addresses of a pod's interface on another. LINK_LOCAL
-# may be -. By address and interface a ping goes the way of the network's own routes.
+# may be -. With address and interface given, a ping takes the network's own routes.
 cross() {
     [ "$1" = - ] || section near ping -c 2 -i 0.2 -w 3 -I "$3" "$1"
     section far ping -c 2 -i 0.2 -w 3 -I "$4" -I "$3" "$2"
     section neighbour ip neigh show to "$2" dev "$3"
 }
 
-# gateways ADDRESS INTERFACE...: a ping, and whether anybody has the address: some switches answer no pings.
+# gateways ADDRESS INTERFACE...: a ping, and whether anybody holds the address, since some switches answer no pings.
 gateways() {
     while [ $# -ge 2 ]; do
         section "gateway $1 $2" ping -c 2 -i 0.2 -w 3 -I "$2" "$1"
@@ -152,14 +152,14 @@ counted() {
     section after counters
 }
 
-# While devices are shared between namespaces, sysfs has the counters in the host's only; `rdma` tells them in a pod.
+# While namespaces share devices, sysfs has the counters only in the host's; in a pod `rdma` shows them.
 counters() {
     cd "$SYSFS" && grep -H . infiniband/*/ports/*/*counters/* net/*/statistics/[rt]x_bytes 2>/dev/null
     command rdma -j statistic 2>/dev/null # not the function
     true
 }
 
-# listening PORT SECONDS: until the server listens. Only iproute2's `rdma` sees that; without it all of this time has to do.
+# listening PORT SECONDS: wait until the server listens. Only iproute2's `rdma` shows that; without it, wait all of SECONDS.
 listening() {
     end=$(($(date +%s) + $2))
     while [ "$(date +%s)" -lt "$end" ]; do
@@ -196,7 +196,7 @@ stop() {
     done
 }
 
-# host_traffic DEVICE HOST PORT PARTITION: against a partition that exists.
+# host_traffic DEVICE HOST PORT PARTITION: test against an existing partition.
 host_traffic() {
     export IPUOF_VIPU_API_HOST="$2" IPUOF_VIPU_API_PORT="$3" IPUOF_VIPU_API_PARTITION_ID="$4"
     section host_traffic gc-hosttraffictest -d "$1" -j

@@ -11,11 +11,11 @@ from ...module_utils._ipam.planned_ranges import planned_ranges
 from ...module_utils._ipam.ranges import read_address, read_range
 from ...module_utils._model.plan import Plan, PlannedNetwork
 
-with contextlib.suppress(ImportError):  # run_module() says so, by the module's `libraries`
+with contextlib.suppress(ImportError):  # run_module() reports it, by the module's `libraries`
     import netaddr
 
 LEAST = 1.5  # percent of a bar, for a part that would be too narrow to be seen
-EXACT = 10_000_000  # addresses; more of them are told in powers of ten
+EXACT = 10_000_000  # addresses; larger numbers are shown in powers of ten
 PARTS = {"hosts": "hosts", "kept": "never for pods", "pods": "planned pods", "free": "free"}
 POWERS = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 
@@ -60,7 +60,7 @@ def figure(number: int) -> str:
 
 
 def widths(counts: t.Sequence[int]) -> t.List[float]:
-    """Percent of the bar for each, at least LEAST for those that are not 0. The wide ones make room."""
+    """Percent of the bar for each, at least LEAST for those that are not 0. The wide ones shrink for it."""
     whole = sum(counts) or 1
     narrow = [0 < number / whole * 100 < LEAST for number in counts]
     rest = sum(number for number, small in zip(counts, narrow) if not small) or 1

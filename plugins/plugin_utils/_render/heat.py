@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Figures of pairs as heat maps: how much worse each is than the usual one, in a colour and in a figure. Pure."""
+"""Figures of pairs as heat maps: how much worse each is than usual, as a colour and as a figure. Pure."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ KEY = (
 
 
 class Cell(t.NamedTuple):
-    """A figure, the class of its colour, and what else is to be said of it."""
+    """A figure, the class of its colour, and notes on it."""
 
     text: str
     style: str
@@ -43,7 +43,7 @@ SELF = Cell("", "self", "", "")
 
 
 def digits(value: float) -> str:
-    """At most three that count."""
+    """A number with at most three significant digits."""
     return f"{value:.3g}" if value < 1000 else f"{value:,.0f}"
 
 
@@ -56,12 +56,12 @@ class Map(t.NamedTuple):
 
 
 def median(matrix: Matrix) -> float:
-    """Of what was measured; 0 where nothing was."""
+    """The median of what was measured; 0 if nothing was."""
     return statistics.median([check.value for check in matrix.pairs.values() if check.value is not None] or [0])
 
 
 def shade(value: float, usual: float, more_is_better: bool) -> str:
-    """The class of a figure: how much of the usual one it lacks, or takes more."""
+    """The class of a figure, by how much it is below or above the usual one."""
     if usual <= 0:
         return "heat0"
     worse = (usual - value if more_is_better else value - usual) / usual
@@ -100,7 +100,7 @@ def title(matrix: Matrix) -> str:
 
 
 def summary(matrix: Matrix) -> str:
-    """What a heat map says, for those who do not unfold it."""
+    """What a heat map shows, for readers who do not unfold it."""
     pairs = list(matrix.pairs.values())
     failed = sum(check.status == FAILED for check in pairs)
     values = [check.value for check in pairs if check.value is not None]
@@ -112,7 +112,7 @@ def summary(matrix: Matrix) -> str:
 
 
 def by_node(matrix: Matrix) -> t.Dict[str, t.List[Check]]:
-    """The checks that each node had a part in, as client or as server."""
+    """The checks in which each node took part, as client or as server."""
     found: t.Dict[str, t.List[Check]] = {}
     for check in matrix.pairs.values():
         for node in check.pair:
@@ -153,13 +153,13 @@ def of_nodes(matrices: t.Sequence[Matrix]) -> t.List[Map]:
 
 
 def failed_pairs(matrices: t.Sequence[Matrix]) -> t.Counter[str]:
-    """How many failed pairs each node had a part in."""
+    """In how many failed pairs each node took part."""
     failed = (check for matrix in matrices for check in matrix.pairs.values() if check.status == FAILED)
     return collections.Counter(node for check in failed for node in check.pair)
 
 
 def rank(cells: t.Sequence[Cell]) -> t.Tuple[int, ...]:
-    """An order by the worst colours."""
+    """A sort key that puts the worst colours first."""
     return tuple(
         -sum(one.style == style for one in cells) for style in ("bad", "some", "open", "heat3", "heat2", "heat1")
     )

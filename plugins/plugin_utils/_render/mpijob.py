@@ -22,12 +22,12 @@ from ...module_utils._component.native_workload import (
 from ...module_utils._component.settings import pick
 
 API = "kubeflow.org/v2beta1"
-# The workers' host names are made of the job's name.
+# The workers' host names are derived from the job's name.
 LONGEST_NAME = 50
-# Where the images of the MPI operator have the settings of an sshd that needs no root.
+# An sshd that needs no root, with the settings that the images of the MPI operator have.
 USER_SSHD = ["/usr/sbin/sshd", "-De", "-f", "/home/mpiuser/.sshd_config"]
 POLICIES = ("Running", "All", "None")
-# Where multus puts the networks of a pod, in the order of the annotation, if that says nothing else.
+# How multus names the interfaces of a pod, in the order of the annotation, unless that names them.
 INTERFACE = "net{}"
 POD_NETWORK = "eth0"
 # The operator sets these for Open MPI 4 only. Version 5 would start all ranks in the launcher, and succeed.
@@ -37,7 +37,7 @@ OPEN_MPI_5 = {
 }
 # By default Open MPI uses UCX for InfiniBand's transports only: with TCP every rank would end at its start.
 UCX = {"pml": "ucx", "osc": "ucx", "opal_common_ucx_tls": "any", "opal_common_ucx_devices": "any"}
-# MPI's own messages over TCP, whatever NCCL uses. openib is what Open MPI 4 may still have, and 5 has not.
+# MPI's own messages over TCP, whatever NCCL uses. Open MPI 4 may still have openib, 5 does not.
 OB1 = {"pml": "ob1", "osc": "^ucx", "btl": "^openib"}
 
 RANK_SCRIPT = read_script("rank_env.sh")
@@ -69,7 +69,7 @@ NUMBERS = {field.name for field in dataclasses.fields(MpiJob) if field.type == "
 
 
 def read_job(given: t.Mapping[str, t.Any]) -> MpiJob:
-    """As it is written for the filter: what is null or an empty text is not set, and V-IPU has a dictionary."""
+    """A job as it is written for the filter: null or an empty text counts as not set, and V-IPU is a dictionary."""
     vipu = given.get("vipu") or {}
     own = {("" if key == "partition" else "vipu_") + key: value for key, value in vipu.items()}
     options = {key: value for key, value in {**given, **own}.items() if value not in (None, "")}
@@ -78,7 +78,7 @@ def read_job(given: t.Mapping[str, t.Any]) -> MpiJob:
 
 
 class Rails(t.NamedTuple):
-    """Interfaces that carry the data, and those for sockets beside it."""
+    """Interfaces that carry the data, and those for other sockets."""
 
     rdma: t.Sequence[str]
     sockets: t.Sequence[str]
@@ -112,7 +112,7 @@ def rails_of(settings: MpiJob) -> Rails:
 
 
 def transport_environment(transport: str, rails: Rails) -> t.Dict[str, str]:
-    """Variables that are the same in each rank. What differs, the script in the pod adds."""
+    """Variables that are the same in each rank. The script in the pod adds those that differ."""
     roce = transport == "roce"
     values = {
         "NCCL_IB_DISABLE": "0" if roce else "1",
@@ -123,7 +123,7 @@ def transport_environment(transport: str, rails: Rails) -> t.Dict[str, str]:
     if not roce:
         values["UCX_NET_DEVICES"] = ",".join(rails.sockets)
     elif len(rails.rdma) > 1:
-        # Rails are separate subnets, and UCX would by itself connect any device with any.
+        # Rails are separate subnets, and UCX would by default connect any device with any other.
         values.update(UCX_IB_ROCE_LOCAL_SUBNET="y", UCX_MAX_RNDV_RAILS=str(len(rails.rdma)))
     return values
 
@@ -138,7 +138,7 @@ def rank_command(settings: MpiJob, rails: Rails) -> t.List[str]:
 
 
 def mca(settings: MpiJob, rails: Rails) -> t.Dict[str, str]:
-    """How MPI itself sends."""
+    """Options for how MPI itself sends."""
     if settings.pml == "ucx":
         return UCX
     return {**OB1, "btl_tcp_if_include": ",".join(rails.sockets)}
@@ -156,7 +156,7 @@ def mpirun(settings: MpiJob, ranks: int) -> t.List[str]:
 
 
 def apart(name: str) -> Object:
-    """The affinity of workers that share no node with another one of their job, by the labels of the operator."""
+    """The anti-affinity that keeps the workers of a job on different nodes, by the labels of the operator."""
     labels = {"training.kubeflow.org/job-name": name, "training.kubeflow.org/job-role": "worker"}
     term = {"labelSelector": {"matchLabels": labels}, "topologyKey": "kubernetes.io/hostname"}
     return {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
@@ -168,7 +168,7 @@ def replica(count: int, template: Object) -> Object:
 
 
 class _Choice(t.NamedTuple):
-    """A setting that takes one of some words."""
+    """A setting with a fixed set of values."""
 
     key: str
     allowed: t.Sequence[str]
@@ -184,7 +184,7 @@ CHOICES = (
         "MPI has a way to send its own messages.",
         "Use ucx, or ob1 to send them over TCP.",
     ),
-    # The definition allows any text here, and the operator then deletes nothing.
+    # The CRD allows any text here, and the operator then deletes nothing.
     _Choice(
         "clean_pod_policy",
         POLICIES,
@@ -195,7 +195,7 @@ CHOICES = (
 
 
 def check(settings: MpiJob, where: str) -> None:
-    """Find what the definition of MPIJobs would take and no job could use."""
+    """Find what the CRD of MPIJobs accepts but no job could use."""
     for choice in CHOICES:
         given = getattr(settings, choice.key)
         if given not in choice.allowed:
@@ -231,7 +231,7 @@ def mpi_job(given: t.Mapping[str, t.Any]) -> Object:
         privileged=roce and settings.privileged,
     )
     if settings.user:
-        # The file of that sshd has this capability: without it in the bounding set the program can't even start.
+        # The file of that sshd has this capability: without it in the bounding set, the program can't even start.
         worker = dataclasses.replace(worker, command=USER_SSHD, capabilities=["NET_BIND_SERVICE"])
     # The launcher is on the network too: mpirun's own connections may then take any interface.
     launcher = dataclasses.replace(

@@ -131,7 +131,7 @@ class Row(t.NamedTuple):
 
 
 def rows(checks: t.Sequence[Check]) -> t.Iterator[Row]:
-    """A row each. Where a check has too many of one status: the first of those that need work, one row for others."""
+    """A row each. If a check has too many of one status, the first that need work, and one row for the others."""
     groups: t.Dict[t.Tuple[str, str, str], t.List[Check]] = {}
     for check in checks:
         groups.setdefault((check.check, check.network, check.status), []).append(check)
@@ -159,7 +159,7 @@ class Failure(t.NamedTuple):
 
 
 def failures(checks: t.Sequence[Check], probe: t.Optional[Probe]) -> t.List[Failure]:
-    """In the order of the checks, in which causes come before what follows from them."""
+    """Failures in the order of the checks, in which causes come before their consequences."""
     groups: t.Dict[t.Tuple[str, str], t.List[Check]] = {}
     for check in checks:
         if check.status == FAILED:
@@ -210,7 +210,7 @@ def squares(found: t.Sequence[Matrix]) -> t.List[bool]:
 
 
 def pairs_of(matrix: Matrix, square: bool, few: bool) -> Pairs:
-    """Unfolded are those that say more than that all is well; and where there are few, those with figures."""
+    """A matrix is unfolded if it has suspects or, if there are few networks, if it shows measurements."""
     suspects = matrix.suspects()
     listed = [] if square else worst(matrix)[:PAIRS]
     usual = heat.median(matrix)
@@ -244,7 +244,7 @@ class Rail(t.NamedTuple):
 
 
 def merged(lines: t.Iterable[str]) -> t.List[str]:
-    """`network: text`, once for all networks of which the same is said."""
+    """`network: text`, once for all networks with the same text."""
     texts: t.Dict[str, t.List[str]] = {}
     for line in lines:
         network, _colon, text = line.partition(": ")
@@ -253,7 +253,7 @@ def merged(lines: t.Iterable[str]) -> t.List[str]:
 
 
 def verdict(checks: t.Sequence[Check]) -> str:
-    """The whole report in a sentence. It says itself that a site has no RDMA: its checks are skipped then."""
+    """The whole report in a sentence. It says if a site has no RDMA, since its checks are skipped then."""
     number, word = counts(checks), outcome(checks)
     rdma = {check.status for check in checks if CHECK_TYPES[check.check].area == "rdma"}
     without = " without RDMA" if word == PROVED and rdma == {SKIPPED} else ""

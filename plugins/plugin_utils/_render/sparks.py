@@ -46,7 +46,7 @@ def line(values: Values) -> t.Tuple[str, t.Tuple[float, float]]:
     """The path, broken where nothing was measured, and its last point."""
     known = [value for value in values if value is not None]
     low, high = min(known), max(known)
-    # A line that hardly changes is drawn flat: noise is not to look like a fall.
+    # A line that hardly changes is drawn flat, so that noise does not look like a drop.
     scale = max(high - low, 0.1 * abs(high)) or 1.0
     low -= (scale - (high - low)) / 2
     step = (WIDTH - 2 * EDGE) / max(1, len(values) - 1)
@@ -62,7 +62,7 @@ def line(values: Values) -> t.Tuple[str, t.Tuple[float, float]]:
 
 
 def worsened(key: Key, series: Series) -> float:
-    """By which factor the figure is worse than usual; less than 1 where it is better."""
+    """By which factor the figure is worse than usual; less than 1 if it is better."""
     now, earlier = series.shown[0], [value for value in series.shown[1:] if value is not None]
     if not now or not earlier or not statistics.median(earlier):
         return 0.0
@@ -82,7 +82,7 @@ def spark(key: Key, series: Series, unit: str, worse: bool) -> Spark:
 
 
 def charts(checks: t.Sequence[Check], base: Baseline) -> t.List[Sparks]:
-    """Of this proof's figures that earlier ones have too; base: with this proof."""
+    """Charts of this proof's figures that earlier proofs have too; base: the figures, including this proof's."""
     units = {key_of(check._asdict()): check.unit for check in checks if check.check in NOISE}
     worse = {key_of(check._asdict()) for check in checks if check.check in NOISE and check.status == FAILED}
     groups: t.Dict[t.Tuple[str, str], t.List[Key]] = {}

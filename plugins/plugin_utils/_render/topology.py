@@ -15,7 +15,7 @@ from ...module_utils._plan.report import count
 ALONE = 20  # hosts; with more of them, those that are alike share a row
 ROWS = 24  # of hosts; the table below the drawing has all of them
 CONTROLLERS = 8
-NAMED = 8  # networks, in the sentence that stands for the drawing
+NAMED = 8  # networks, in the sentence that describes the drawing
 GPUS = 4  # near one NIC, with a line each
 COLOURS = 8  # of networks, in style.css
 
@@ -33,10 +33,10 @@ class Line(t.NamedTuple):
 
 
 class Cell(t.NamedTuple):
-    """What stands where a row meets a column."""
+    """What is drawn where a row meets a column."""
 
     lines: t.List[Line]
-    title: str  # all of it, for a pointer that rests there
+    title: str  # the full text, as a tooltip
 
 
 class Row(t.NamedTuple):
@@ -130,7 +130,7 @@ def _rates(links: t.Iterable[PlannedLink]) -> str:
 
 
 def rows(plan: Plan) -> t.List[Row]:
-    """Control planes, then other hosts, then V-IPU controllers; a row that says so stands for those left out."""
+    """Control planes, then other hosts, then V-IPU controllers; if some are left out, a row says so."""
     found = []
     groups = alike(plan)
     for group in groups[: ROWS if len(groups) <= ROWS else ROWS - 1]:
@@ -149,7 +149,7 @@ def rows(plan: Plan) -> t.List[Row]:
 
 
 def alike(plan: Plan) -> t.List[Group]:
-    """Hosts that differ in names and addresses only, control planes first; each alone where there are few."""
+    """Hosts that differ in names and addresses only, control planes first; each alone if there are few."""
     groups: t.Dict[t.Tuple[object, ...], Group] = {}
     few = len(plan["hosts"]) <= ALONE
     for name, host in plan["hosts"].items():
@@ -190,7 +190,7 @@ def _host_row(plan: Plan, group: Group) -> Row:
 
 
 def common_domain(names: t.Sequence[str]) -> str:
-    """What all names have behind their first dot, with that dot; empty where they differ."""
+    """What all names have from their first dot on; empty if they differ."""
     domains = {name[len(name.partition(".")[0]) :] for name in names}
     return domains.pop() if len(domains) == 1 and len(names) > 1 else ""
 
@@ -279,7 +279,7 @@ def width_of(cells: t.Iterable[Cell]) -> float:
 
 
 def shorten(text: str, most: int) -> str:
-    """Without the middle of what is too long: names and addresses differ at their ends."""
+    """Cut the middle out of a text that is too long, since names and addresses differ at their ends."""
     tail = (most - 1) // 2
     return text if len(text) <= most else f"{text[: most - 1 - tail]}…{text[len(text) - tail :]}"
 

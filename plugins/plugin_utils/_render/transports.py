@@ -22,7 +22,7 @@ PASSED, FAILED, UNPROVEN = "passed", "failed", "unproven"
 
 
 class Measured(t.TypedDict, total=False):
-    """What the jobs have left. logs is needed."""
+    """What the jobs have left behind. logs is needed."""
 
     logs: t.Mapping[str, t.Union[str, t.Sequence[str]]]  # by transport
     title: str
@@ -42,7 +42,7 @@ class Key(t.NamedTuple):
 
 
 class Counter(t.NamedTuple):
-    """Of one device in one pod."""
+    """A counter of one device in one pod."""
 
     pod: str
     device: str
@@ -83,7 +83,7 @@ def read_log(text: str) -> Log:
 
 
 def read_logs(texts: t.Union[str, t.Sequence[str]]) -> Log:
-    """Jobs that ran one after another: what each moved is added up."""
+    """Jobs that ran one after another: the amounts that they moved are added up."""
     whole = Log({}, {})
     for log in map(read_log, [texts] if isinstance(texts, str) else texts):
         whole.figures.update(log.figures)
@@ -177,7 +177,7 @@ NEED_RDMA = "Next: render the job with count, and use an image with `rdma` of ip
 
 
 def way_of(transport: str, moved: t.Sequence[Moved], least: int, interfaces: t.Sequence[str]) -> Way:
-    """Whether the data of a transport went by what it is named after. It is at least one message of each size."""
+    """Whether a transport's data, at least one message of each size, went the way that it is named after."""
     needs = {"bytes": least, "packets": max(1, least // LARGEST_MTU)}
     enough = [each for each in moved if each.amount >= needs.get(each.kind, each.amount + 1)]
     rdma = [each for each in enough if each.port != NO_PORT]

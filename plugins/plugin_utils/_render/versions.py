@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The releases of a plan: how long their makers go on with each, and where each comes from. Pure."""
+"""The releases of a plan: how long their makers support each, and where each comes from. Pure."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Version(t.NamedTuple):
 
 class PlannedImage(t.NamedTuple):
     name: str
-    digest: str  # empty: it is known by its tag
+    digest: str  # empty: only the tag identifies it
 
 
 def origin(source: Source) -> Origin:
@@ -68,7 +68,7 @@ def support_text(support: Support) -> str:
 
 
 def versions(plan: Plan) -> t.List[Version]:
-    """Each component with its downloads, which have its name in theirs; then a row of those that belong to none."""
+    """Each component with the downloads that have its name in theirs; then a row of downloads that belong to none."""
     origins, found = [origin(source) for source in plan["sources"]], []
     for each in plan["support"]:
         word = each["component"].lower().replace(" ", "-")

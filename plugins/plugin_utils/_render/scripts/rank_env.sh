@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # rank_env.sh WHOSE RAILS FLAGS [NAME=VALUE]... -- PROGRAM...: starts one rank of a program, with the variables of NCCL, UCX and
 # Horovod. Only the pod knows its GIDs, and only at run time: an index differs from pod to pod, and many kernels show all
-# GIDs of a node to each of its pods. The right one is RoCE v2 and of an interface in RAILS, and
+# GIDs of a node to each of its pods. The right one is RoCE v2, belongs to an interface in RAILS, and
 #   WHOSE=pod   it holds an address of this pod's own network namespace
 #   WHOSE=node  the interface is the node's: a privileged pod that is not on the fabric network
 #   WHOSE=none  there is no RDMA to look for
@@ -28,8 +28,8 @@ fail() {
   exit 1
 }
 
-# The addresses of this network namespace: IPv4 with dots, IPv6 as 32 digits. Only the lasting ones, so none that it made
-# itself of what a router advertises.
+# The addresses of this network namespace: IPv4 with dots, IPv6 as 32 digits. Only lasting ones, so none that it derived
+# from router advertisements.
 own_addresses() {
   while read -r sign word rest; do
     case "$sign $word $rest" in
@@ -42,7 +42,7 @@ own_addresses() {
   done 2>/dev/null </proc/net/if_inet6
 }
 
-# DEVICE PORT INDEX ADDRESS INTERFACE of each RoCE v2 GID with an address, but for link-local ones.
+# DEVICE PORT INDEX ADDRESS INTERFACE of each RoCE v2 GID with an address, except link-local ones.
 table() {
   for gid in "$sysfs"/infiniband/*/ports/*/gids/*; do
     { read -r value <"$gid"; } 2>/dev/null || continue
@@ -98,7 +98,7 @@ first() {
 }
 
 # Variables of all rails. NCCL and UCX take one index for all devices, or choose the first RoCE v2 GID of
-# IPv4 on each. Of IPv6 that is so for NCCL alone: UCX takes link-local ones too, which come first.
+# IPv4 on each. With IPv6 only NCCL does so: UCX takes link-local ones too, which come first.
 rdma() {
   own=$newline$(own_addresses)$newline
   gids=$(table)
@@ -132,7 +132,7 @@ rdma() {
   fi
 }
 
-# DEVICE PORT NAME VALUE of the counters of traffic. While namespaces share devices, sysfs has those of RDMA on the host only.
+# DEVICE PORT NAME VALUE of traffic counters. While namespaces share devices, sysfs has those of RDMA only on the host.
 counters() {
   counters_of_sysfs
   command rdma -j statistic 2>/dev/null | counters_of_json
@@ -172,7 +172,7 @@ counters_of_sysfs() {
   done
 }
 
-# Those that grew since they were $1, a line for each.
+# Counters that grew since $1, a line for each.
 grown() {
   counters | sort -u | while read -r device port name value; do
     before=${1#*"$newline$device $port $name "}
