@@ -31,7 +31,9 @@ def apply(bed: Bed, *objects: dict[str, Any]) -> None:
 
 
 def everything(bed: Bed) -> dict[str, Any]:
-    """Every object of the cluster as it is meant to be."""
+    """Every object of the cluster as it is meant to be, once the namespaces of earlier proofs are gone."""
+    ending = f"{KUBECTL} get namespaces --field-selector status.phase=Terminating -o name"
+    wait_for("the end of namespaces", lambda: not bed.on("cp1", ending).strip(), 120)
     kinds = [
         kind
         for kind in bed.on("cp1", f"{KUBECTL} api-resources --verbs=list -o name").split()
