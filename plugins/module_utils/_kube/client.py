@@ -360,7 +360,7 @@ def connect(module: AnsibleModule) -> Cluster:
         if module.check_mode:
             missing = isinstance(auth.get("kubeconfig"), str) and not os.path.exists(os.path.expanduser(where))
             why = f"there is no file {where}" if missing else where
-            module.warn(f"The Kubernetes API did not answer ({why}): in check mode its cluster counts as empty.")
+            module.warn(f"The Kubernetes API did not answer ({why}): its cluster counts as empty here.")
             return NoCluster()
         if "No configuration found" in str(error):
             raise FabricError(
