@@ -7,8 +7,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: fabric_stack
-short_description:
-  - Remove what the network operator or Spiderpool serves in a safe order, prune it, or have it rendered again
+short_description: Remove in a safe order what the network operator or Spiderpool serves, prune it, or render it again
 version_added: 0.1.0
 description:
   - Removes the networks and address pools that this collection has applied, as C(metadata.managedFields) says, and the
