@@ -20,7 +20,7 @@ def release(group: str) -> str:
     return re.findall(r"k8s\.io/kubernetes v(\S+)", text)[0]
 
 
-OLD, NEW = release("kubernetes-previous"), release("cluster")
+OLD, NEW = release("cluster"), release("kubernetes-next")
 # Pods of the Deployment are taken out of the service before they end.
 WORKLOAD = """
 apiVersion: apps/v1
