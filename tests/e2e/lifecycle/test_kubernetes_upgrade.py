@@ -179,10 +179,11 @@ def test_site_sends_to_the_upgrade(loaded: Bed, fabric_before: Any) -> None:
     assert refused.code != 0
     assert "Run ipu.fabric.upgrade" in " ".join(refused.shown.split())
     two = OLD.split(".")
-    beyond = f"{two[0]}.{int(two[1]) + 2}.0"  # which no table has yet
-    skipped = upgrade(loaded, fabric_kubernetes_version=beyond, fabric_allow=["kubernetes-version"])
+    beyond = f"{two[0]}.{int(two[1]) + 2}.0"  # which no table and no repository may have yet
+    unknown = {"fabric_allow": ["kubernetes-version", "kubernetes-range"], "fabric_probe_sources": False}
+    skipped = upgrade(loaded, fabric_kubernetes_version=beyond, **unknown)
     assert skipped.code != 0
-    assert f"Upgrade to a release of {two[0]}.{int(two[1]) + 1} first" in " ".join(skipped.shown.split())
+    assert f"fabric_kubernetes_version to a release of {two[0]}.{int(two[1]) + 1} first" in " ".join(skipped.shown.split())
 
 
 def test_check_mode_shows_the_turns(loaded: Bed) -> None:
