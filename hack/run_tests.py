@@ -59,7 +59,7 @@ SUITES = [
     Suite("testbed", "testbed/testbed build && testbed/testbed sriov-operator", "cluster", minutes=60),
     Suite("calico", "testbed/testbed build --calico", "cluster", minutes=60),
     # What the long suites would otherwise build: a compiler running in parallel makes them miss their deadlines.
-    Suite("testbed-long", "testbed/testbed build --previous-kubernetes && testbed/testbed docker", "long", minutes=60),
+    Suite("testbed-long", "testbed/testbed build --next-kubernetes && testbed/testbed docker", "long", minutes=60),
     Suite("integration", "hack/pytest.sh 3.11 {junit} tests/integration", "cluster", "2", "testbed", 30),
     Suite("molecule-default", "KEEP=1 hack/molecule.sh default", "cluster", "1", "calico", 30),
     # On the cluster that molecule left behind.

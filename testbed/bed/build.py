@@ -26,7 +26,7 @@ COMMANDS = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/usr/li
 class Wanted:
     """What the mirror offers beyond what every testbed needs. It takes minutes to build, so it is built on demand."""
 
-    previous_release: bool = False  # of Kubernetes, for upgrades
+    next_release: bool = False  # of Kubernetes, for upgrades
     calico: bool = False
 
 
@@ -64,10 +64,10 @@ def requirements() -> None:
 
 
 def _www(
-    target: Path, bin_dir: Path, debian: Path, distribution: Path, calico_files: Path, previous_dir: Path | None
+    target: Path, bin_dir: Path, debian: Path, distribution: Path, calico_files: Path, next_dir: Path | None
 ) -> None:
     """What the mirror serves over HTTP: apt repositories, charts, manifests, helm."""
-    packages.repositories(target / "apt", bin_dir, debian / "runc.deb", distribution, previous_dir)
+    packages.repositories(target / "apt", bin_dir, debian / "runc.deb", distribution, next_dir)
     for chart in sorted((programs.STANDINS / "charts").glob("*")):
         repository = target / "charts" / chart.name.rpartition("-")[0]
         repository.mkdir(parents=True, exist_ok=True)
@@ -89,7 +89,7 @@ def _www(
 def build(wanted: Wanted = Wanted()) -> Parts:
     """Build what is missing. May run in parallel, and be killed."""
     requirements()
-    long = [programs.CALICO_GROUP] * wanted.calico + [programs.PREVIOUS] * wanted.previous_release
+    long = [programs.CALICO_GROUP] * wanted.calico + [programs.NEXT] * wanted.next_release
     names = [programs.CLUSTER, *long, *programs.SHORT]
     with ThreadPoolExecutor(3) as pool:
         # They mostly wait for the network, so they can run in parallel with the compiler.
@@ -100,9 +100,9 @@ def build(wanted: Wanted = Wanted()) -> Parts:
         scripts = programs.whereabouts_files()
         made = debian_trees.result()
     bin_dir = programs.binaries(groups[programs.CLUSTER], groups["containerd"])
-    previous_dir = groups.get(programs.PREVIOUS)
+    next_dir = groups.get(programs.NEXT)
     debian, distribution = made["debian"], made["distribution"]
-    more = [previous_dir.name] if previous_dir else []
+    more = [next_dir.name] if next_dir else []
     served = (programs.STANDINS / "charts", programs.STANDINS / "manifests")
     www = stored(
         "www",
@@ -113,7 +113,7 @@ def build(wanted: Wanted = Wanted()) -> Parts:
             *served,
             *more,
         ),
-        lambda target: _www(target, bin_dir, debian, distribution, calico_files, previous_dir),
+        lambda target: _www(target, bin_dir, debian, distribution, calico_files, next_dir),
     )
     layers = {name: [made[name] / f"{name}.tar"] for name in ("mpi", "rdma")} | {"tools": [debian / "tools.tar"]}
     if wanted.calico:
@@ -121,8 +121,8 @@ def build(wanted: Wanted = Wanted()) -> Parts:
 
     def fill(target: Path) -> None:
         served = images.kubernetes_images(bin_dir) + images.flannel_images(bin_dir, groups["flannel-cni"])
-        if previous_dir:
-            served += images.previous_images(previous_dir, bin_dir)
+        if next_dir:
+            served += images.next_images(next_dir, bin_dir)
         if wanted.calico:
             programs_of = groups[programs.CALICO_GROUP]
             served += images.calico_images(programs_of, calico_files, groups["cni"], standins)

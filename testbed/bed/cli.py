@@ -30,7 +30,7 @@ def _parser() -> argparse.ArgumentParser:
         commands.add_parser(name, help=text)
     only = commands.add_parser("build", help="build, and start nothing")
     only.add_argument("--calico", action="store_true", help="what a mirror with Calico has, too")
-    only.add_argument("--previous-kubernetes", action="store_true", help="the release to upgrade from, too")
+    only.add_argument("--next-kubernetes", action="store_true", help="the release to upgrade to, too")
     reset = commands.add_parser("reset", help="fresh hosts, or only those that are named; the mirror stays")
     reset.add_argument("hosts", nargs="*", metavar="HOST")
     planes = commands.add_parser(
@@ -62,7 +62,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _build(arguments: argparse.Namespace) -> None:
-    more = Wanted(arguments.previous_kubernetes, arguments.calico) if arguments.command == "build" else Wanted()
+    more = Wanted(arguments.next_kubernetes, arguments.calico) if arguments.command == "build" else Wanted()
     with lock("store", shared=True):
         parts = build(more)
     if arguments.command == "bin":
@@ -83,7 +83,7 @@ def _start(arguments: argparse.Namespace) -> None:
     testbed = hosts.testbed()
     with lock("store", shared=True):  # until the testbed has recorded what it uses
         if arguments.command == "kubernetes":
-            testbed.want("kubernetes-previous", arguments.count > 1)
+            testbed.want(programs.NEXT, arguments.count > 1)
         if arguments.command == "calico":
             testbed.want("calico", arguments.state == "on")
         parts = build(testbed.wanted)

@@ -109,8 +109,8 @@ class Testbed:
     @property
     def wanted(self) -> Wanted:
         """What the mirror offers beyond what every testbed needs."""
-        previous, calico = ((self.state / name).exists() for name in ("kubernetes-previous", "calico"))
-        return Wanted(previous, calico)
+        more, calico = ((self.state / name).exists() for name in ("kubernetes-next", "calico"))
+        return Wanted(more, calico)
 
     @property
     def rails(self) -> int:
@@ -362,7 +362,7 @@ class Testbed:
             kept.write_text(more) if count > 1 else kept.unlink(missing_ok=True)
 
     def want(self, part: str, there: bool) -> None:
-        """Include `kubernetes-previous` or `calico` in the mirror, or not."""
+        """Include `kubernetes-next` or `calico` in the mirror, or not."""
         with lock(f"testbed-{self.number}"):
             self.state.mkdir(parents=True, exist_ok=True)
             kept = self.state / part

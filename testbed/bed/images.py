@@ -68,16 +68,16 @@ def kubernetes_images(bin_dir: Path) -> list[Image]:
     return images
 
 
-def previous_images(previous_dir: Path, bin_dir: Path) -> list[Image]:
-    """The images that the previous release's kubeadm lists. etcd and CoreDNS are the newer ones, with other tags."""
-    release = f"v{programs.KUBERNETES_PREVIOUS}"
-    wanted = output(previous_dir / "kubeadm", "config", "images", "list", "--kubernetes-version", release)
+def next_images(next_dir: Path, bin_dir: Path) -> list[Image]:
+    """The images that the next release's kubeadm lists. etcd and CoreDNS are the testbed's, with other tags."""
+    release = f"v{programs.KUBERNETES_NEXT}"
+    wanted = output(next_dir / "kubeadm", "config", "images", "list", "--kubernetes-version", release)
     others = {image.repository: image for image in kubernetes_images(bin_dir)}
     images = []
     for reference in wanted.split():
         other = others[Image(reference, {}).repository]
         files = {
-            place: previous_dir / path.name if (previous_dir / path.name).exists() else path
+            place: next_dir / path.name if (next_dir / path.name).exists() else path
             for place, path in other.files.items()
         }
         images.append(Image(reference, files, other.entrypoint, other.base))

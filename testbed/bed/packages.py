@@ -148,11 +148,11 @@ def _sign(directory: Path, home: str, *release_options: str) -> None:
     run(*gpg, "--output", directory / "Release.gpg", "--armor", "--detach-sign", directory / "Release")
 
 
-def repositories(target: Path, bin_dir: Path, runc: Path, distribution: Path, previous_dir: Path | None) -> None:
+def repositories(target: Path, bin_dir: Path, runc: Path, distribution: Path, next_dir: Path | None) -> None:
     """Fill target/kubernetes and target/debian (suite `/`) and target/containerd (dists/bookworm/stable), with their
     key files. Debian's own packages are taken as they are.
 
-    `previous_dir` has the programs of the previous Kubernetes, for a repository with both. The signing key is discarded
+    `next_dir` has the programs of the next Kubernetes, for a repository with both. The signing key is discarded
     after the last signature."""
     flat, pool, debian = target / "kubernetes", target / "containerd", target / "debian"
     pooled = pool / "dists/bookworm/pool/stable/amd64"
@@ -160,8 +160,8 @@ def repositories(target: Path, bin_dir: Path, runc: Path, distribution: Path, pr
     for directory in (flat, pooled, index):
         directory.mkdir(parents=True)
     _kubernetes(flat, bin_dir, programs.KUBERNETES)
-    if previous_dir:
-        _kubernetes(flat, previous_dir, programs.KUBERNETES_PREVIOUS)
+    if next_dir:
+        _kubernetes(flat, next_dir, programs.KUBERNETES_NEXT)
     _cni(flat)
     _containerd(pooled, bin_dir, runc)
     shutil.copytree(distribution, debian)

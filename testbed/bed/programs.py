@@ -34,9 +34,9 @@ def version(group: str, module: str) -> str:
 
 
 KUBERNETES = version(CLUSTER, "k8s.io/kubernetes")
-# The previous release, for upgrades. Built on demand.
-PREVIOUS = "kubernetes-previous"
-KUBERNETES_PREVIOUS = version(PREVIOUS, "k8s.io/kubernetes")
+# The next release, for upgrades. Built on demand.
+NEXT = "kubernetes-next"
+KUBERNETES_NEXT = version(NEXT, "k8s.io/kubernetes")
 # Docker Engine, for one long test. Built on demand too.
 DOCKER = "docker"
 # The SR-IOV operator, for an integration test. At run time, it reads the manifests from its module.
@@ -84,7 +84,7 @@ def _link_flags(group: str) -> str:
             "helm.sh/helm/v3/internal/version.version": f"v{HELM}",
         },
         "containerd": {"github.com/containerd/containerd/v2/version.Version": f"v{CONTAINERD}"},
-        PREVIOUS: _kubernetes_stamps(KUBERNETES_PREVIOUS),
+        NEXT: _kubernetes_stamps(KUBERNETES_NEXT),
         DOCKER: {
             "github.com/docker/docker/dockerversion.Version": DOCKER_VERSION,
             "github.com/docker/cli/cli/version.Version": DOCKER_VERSION,

@@ -7,7 +7,7 @@ import shutil
 from . import baked, vm, workers
 from .build import Parts
 from .common import CACHE, STORE, lock, output, run, say
-from .programs import CALICO_GROUP, CLUSTER, DOCKER, PREVIOUS, SHORT, SRIOV, group
+from .programs import CALICO_GROUP, CLUSTER, DOCKER, NEXT, SHORT, SRIOV, group
 
 
 def prune(current: Parts) -> None:
@@ -23,7 +23,7 @@ def prune(current: Parts) -> None:
             keep |= {line.rpartition("/")[2] for line in used.read_text().splitlines()}
         for entry in STORE.iterdir():
             # Only built on demand; finding out whether they are still the pinned ones is not worth a build.
-            groups = tuple(f"go-{name}-" for name in (CALICO_GROUP, PREVIOUS, DOCKER, SRIOV))
+            groups = tuple(f"go-{name}-" for name in (CALICO_GROUP, NEXT, DOCKER, SRIOV))
             on_demand = entry.name.startswith((*groups, "calico-", "docker-packages-", "sriov-operator-"))
             if entry.name not in keep and not on_demand:
                 say(f"drop {entry.name}")

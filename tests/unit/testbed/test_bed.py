@@ -341,31 +341,29 @@ def test_workers_pull_the_newest_release_of_each_image(monkeypatch: pytest.Monke
     assert operators == ["nvcr.io/nvidia/cloud-native/network-operator:v26.7.1"]
 
 
-def test_images_of_the_previous_kubernetes(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_images_of_the_next_kubernetes(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Its own programs; etcd and CoreDNS are the existing ones, by the tags that its kubeadm asks for."""
-    monkeypatch.setattr(images, "output", lambda *_: "registry.k8s.io/kube-proxy:v1.35.4\nregistry.k8s.io/etcd:3.6.6-0")
-    newest = {"kube-proxy": "v1.36.3", "etcd": "3.6.8-0"}
+    monkeypatch.setattr(images, "output", lambda *_: "registry.k8s.io/kube-proxy:v1.37.2\nregistry.k8s.io/etcd:3.7.0-0")
+    ours = {"kube-proxy": "v1.36.3", "etcd": "3.6.8-0"}
     made = [
-        images.Image(
-            f"registry.k8s.io/{name}:{tag}", {f"bin/{name}": tmp_path / "newest" / name}, base=f"base of {name}"
-        )
-        for name, tag in newest.items()
+        images.Image(f"registry.k8s.io/{name}:{tag}", {f"bin/{name}": tmp_path / "ours" / name}, base=f"base of {name}")
+        for name, tag in ours.items()
     ]
     monkeypatch.setattr(images, "kubernetes_images", lambda *_: made)
-    older = tmp_path / "older"
-    older.mkdir()
-    (older / "kube-proxy").touch()
-    proxy, etcd = images.previous_images(older, tmp_path / "newest")
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "kube-proxy").touch()
+    proxy, etcd = images.next_images(other, tmp_path / "ours")
     assert (proxy.reference, proxy.files, proxy.base) == (
-        "registry.k8s.io/kube-proxy:v1.35.4",
-        {"bin/kube-proxy": older / "kube-proxy"},
+        "registry.k8s.io/kube-proxy:v1.37.2",
+        {"bin/kube-proxy": other / "kube-proxy"},
         "base of kube-proxy",
     )
-    assert (etcd.reference, etcd.files) == ("registry.k8s.io/etcd:3.6.6-0", {"bin/etcd": tmp_path / "newest" / "etcd"})
+    assert (etcd.reference, etcd.files) == ("registry.k8s.io/etcd:3.7.0-0", {"bin/etcd": tmp_path / "ours" / "etcd"})
 
 
-def test_the_previous_kubernetes_is_the_minor_release_before() -> None:
-    before, now = (release.split(".") for release in (programs.KUBERNETES_PREVIOUS, programs.KUBERNETES))
+def test_the_next_kubernetes_is_the_minor_release_after() -> None:
+    before, now = (release.split(".") for release in (programs.KUBERNETES, programs.KUBERNETES_NEXT))
     assert int(now[1]) == int(before[1]) + 1
 
 
