@@ -155,7 +155,7 @@ def _refuse_blocks(demand: Demand, blocks: Blocks, need: int, release: str) -> t
     total, best = blocks.allowed.size, blocks.best(demand.nodes)
     advice = []
     if best:
-        advice.append(f"ask for at most {best * demand.nodes} pods ({best} on each of {demand.nodes} nodes)")
+        advice.append(f"set fabric_pods_per_node to {best} ({best * demand.nodes} pods on {demand.nodes} nodes)")
     if not blocks.skips:
         advice.append("use network operator 26.1 or later, which passes over blocks without a free address")
     if demand.share != "all" and dataclasses.replace(blocks, allowed=demand.allowed("all")).choose(need, demand.nodes):
@@ -166,7 +166,7 @@ def _refuse_blocks(demand: Demand, blocks: Blocks, need: int, release: str) -> t
         f"nv-ipam must have a block with at least {need} free for each of {demand.nodes} nodes.",
         f"fabric subnet {demand.network}, nv-ipam of network operator {release}",
         f"{total} addresses for pods, but no block size gives every node {need}",
-        (" or ".join(advice) + ".").capitalize() if advice else demand.more_room(),
+        (" or ".join(advice) + ".").capitalize() if advice else demand.more_room(best),
         code="invalid-input",
     )
 
@@ -183,6 +183,13 @@ def _unsized_blocks(network: Network, allowed: netaddr.IPSet, release: str) -> B
     countable = window(network)
     last = countable[-2] if network.version == 4 else countable[-1]
     return Blocks(allowed, countable[1], last, parse_release(release) >= NV_IPAM_SKIPS)
+
+
+def most_per_node(demand: Demand, allowed: netaddr.IPSet, ipam: str, release: str) -> int:
+    """How many pods each node could have, where each pod gets one address."""
+    if ipam == "nv-ipam":
+        return _unsized_blocks(demand.network, allowed, release).best(demand.nodes)
+    return allowed.size // (demand.nodes or 1)
 
 
 def plan_blocks(demand: Demand, allowed: netaddr.IPSet, release: str) -> t.Tuple[Blocks, int, t.List[str]]:

@@ -73,20 +73,19 @@ class Demand(t.NamedTuple):
         """The addresses of this share that pods may get."""
         return netaddr.IPSet(pods_share(self.network, share)) - self.taken
 
-    def more_room(self) -> str:
+    def more_room(self, most: int) -> str:
         """The next step if there are too few addresses."""
         everything = self.allowed("all").size
         if self.share != "all" and everything >= max(self.pods, 1):
             return (
                 f"Set share to all ({everything} addresses: put IPU-Machines into `reserved`), or to a larger part"
-                f" of {self.network}, or {self._fewer_pods()}."
+                f" of {self.network}, or {_fewer_pods(most)}."
             )
         wanted = max(self.pods, 1) + window(self.network).size - everything
         bits = ((wanted if self.share == "all" else 2 * wanted) - 1).bit_length()
         prefix = max(self.network.max_prefixlen - bits, 1)
-        return f"Renumber the fabric: a /{prefix} has room for them. Or {self._fewer_pods()}."
+        return f"Renumber the fabric: a /{prefix} has room for them. Or {_fewer_pods(most)}."
 
-    def _fewer_pods(self) -> str:
-        """How many pods fit on each node, if each gets one address of this network."""
-        most = self.allowed(self.share).size // (self.nodes or 1)
-        return f"set fabric_pods_per_node to {most} or less" if most else "take nodes out of it"
+
+def _fewer_pods(most: int) -> str:
+    return f"set fabric_pods_per_node to {most} or less" if most else "take nodes out of it"

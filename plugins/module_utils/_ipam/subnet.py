@@ -14,7 +14,7 @@ from .._common.addresses import Address, Interface, Network, read_address, read_
 from .._common.result import FabricError
 from .._common.text import shorten_list
 from .._model.plan import Ipam, PoolSpec, SubnetPlan
-from .blocks import plan_blocks, pool_spec
+from .blocks import most_per_node, plan_blocks, pool_spec
 from .excludes import exclude_list
 from .pod_share import WINDOW, Demand
 from .ranges import parse_address, parse_range, parse_ranges, single_addresses, whole
@@ -275,7 +275,7 @@ def plan_subnet(request: SubnetRequest) -> SubnetPlan:
             f"{capacity} are left without the nodes', the gateway's and the reserved ones",
             f"Take addresses out of `reserved`: without it {without} are left."
             if demand.allowed("all").size < max(pods, 1) <= without
-            else demand.more_room(),
+            else demand.more_room(most_per_node(demand, allowed, request.ipam, request.ipam_release)),
             code="invalid-input",
         )
     mtu, warnings = _mtu(request.nodes)

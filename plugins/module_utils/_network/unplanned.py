@@ -339,7 +339,7 @@ def refuse_users(found: Unplanned) -> None:
     raise FabricError(
         "No pod may use a network that is to be removed.",
         f"no longer planned: {', '.join(found.names)}",
-        f"{len(users)} pods use them: {shorten_list(users, SHOWN)}",
+        f"{'1 pod uses' if len(users) == 1 else f'{len(users)} pods use'} them: {shorten_list(users, SHOWN)}",
         "Stop what creates these pods and run again, or plan the network again.",
         code="unsafe",
     )

@@ -21,7 +21,7 @@ from .clocks import check_clock
 from .cluster import API_PORT, normal_endpoint
 from .cluster_identity import inventory_addresses, mistaken
 from .endpoints import is_loopback
-from .host_sizes import Size, check_eviction, check_sizes
+from .host_sizes import Size, check_eviction, check_signals, check_sizes
 from .hosts import Hosts, PlacedHost
 
 SUPPORTED = {"debian": ("12", "13"), "ubuntu": ("22.04", "24.04")}
@@ -87,6 +87,7 @@ def check_hosts(hosts: Hosts, expected: Expected, findings: Findings) -> None:
     for unique in _UNIQUE:
         _check_unique([one for one in observed if one[0].name not in twice], unique, findings)
     if expected.managed:
+        check_signals(expected.eviction, findings)
         check_sizes(observed, expected.sizes, len(hosts), expected.ipu, findings)
         _check_existing_cluster(hosts, observed, expected, findings)
 

@@ -434,5 +434,6 @@ def check_own_node(chosen: NetworkLinks, findings: Findings) -> None:
                 f"{chosen.network.name}: a pod can't reach its own node over macvlan, so pods here won't reach the "
                 "gateway.",
                 f"the gateway has the address {address} of {link.nic['netdev']} on this host",
-                "Move it to a machine that runs no pods of this network, or remove the host from it (key hosts).",
+                "Correct `gateway` in fabric_networks if it is a mistake. Otherwise move it to a machine that runs no"
+                " pods of this network, or remove the host from it (key hosts).",
             )

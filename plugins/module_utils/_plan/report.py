@@ -402,7 +402,7 @@ def limit_text(limit: str, others: t.Collection[str]) -> str:
     more = f" and {len(others) - NAMES} more" if len(others) > NAMES else ""
     return (
         f"\nLimited to {limit} (--limit): this run sets up no other host.\n"
-        f"The plan covers them too, and they were asked for it: {', '.join(sorted(others)[:NAMES])}{more}\n"
+        f"The plan covers these too, and has read their state: {', '.join(sorted(others)[:NAMES])}{more}\n"
     )
 
 

@@ -340,7 +340,8 @@ def check_own_kubeconfig(settings: Settings, findings: Findings) -> None:
             "The cluster is managed elsewhere, and its API does not answer this controller.",
             f"no answer from {server} with {path}",
             "Check that this is the address of the API, that the controller reaches it, and that the token or"
-            " certificate in the kubeconfig has not expired.",
+            " certificate in the kubeconfig has not expired. If there is no cluster yet, and ipu.fabric is to build it,"
+            " leave out fabric_manage_kubernetes: false.",
         )
 
 

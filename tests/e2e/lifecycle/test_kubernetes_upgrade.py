@@ -180,7 +180,7 @@ def test_site_sends_to_the_upgrade(loaded: Bed, fabric_before: Any) -> None:
     assert "Run ipu.fabric.upgrade" in " ".join(refused.shown.split())
     two = OLD.split(".")
     beyond = f"{two[0]}.{int(two[1]) + 2}.0"  # which no table and no repository may have yet
-    unknown = {"fabric_allow": ["kubernetes-version", "kubernetes-range"], "fabric_probe_sources": False}
+    unknown = {"fabric_allow": ["kubernetes-version", "kubernetes-range", "cgroup-v2"], "fabric_probe_sources": False}
     skipped = upgrade(loaded, fabric_kubernetes_version=beyond, **unknown)
     assert skipped.code != 0
     first = f"fabric_kubernetes_version to a release of {two[0]}.{int(two[1]) + 1} first"

@@ -67,7 +67,7 @@ def test_odd_sizes_where_powers_of_two_do_not_fit():
         ({"ipam_release": "25.10.0", "pods": 16}, "26.1 or later"),
         ({"ipam_release": "25.10.0", "pods": 16}, "set share to all"),
         ({"ipam_release": "24.4.0", "pods": 16}, "24.7 or later"),
-        ({"pods": 126}, "at most 64 pods (32 on each of 2 nodes)"),
+        ({"pods": 126}, "set fabric_pods_per_node to 32 (64 pods on 2 nodes)"),
         ({"pods": 126}, "whereabouts (127 addresses)"),
         ({"ipam_release": "new"}, "26.7.1"),
         ({"share": "10.5.0.130"}, "share to all"),

@@ -562,7 +562,12 @@ DONE: t.List[t.Tuple[str, t.Union[str, Fault], Done]] = [
     (
         "disk",
         Fault(hosts={"w1/host/disk_total_mb": {"/var/lib": 500000}}),
-        Done("lower evictionHard in kubernetes_kubelet_config", settings={"eviction": {"imagefs.available": "5%"}}),
+        Done("set kubernetes_kubelet_config", settings={"eviction": {"imagefs.available": "5%"}}),
+    ),
+    (
+        "disk",
+        Fault(settings={"eviction": {"imagefs.availble": "5%"}}),
+        Done("Known are memory.available", settings={"eviction": {"imagefs.available": "5%"}}),
     ),
     (
         "disk",
@@ -914,7 +919,7 @@ DONE: t.List[t.Tuple[str, t.Union[str, Fault], Done]] = [
     (
         "subnet",
         "the subnet has too few addresses",
-        Done("set fabric_pods_per_node to 63 or less", settings={"pods_per_node": 63}),
+        Done("set fabric_pods_per_node to 32 or less", settings={"pods_per_node": 32}),
     ),
     ("subnet", Fault(settings=network(gateway="10.9.0.1")), Done("leave it empty", settings=network())),
     (

@@ -103,7 +103,8 @@ def disk(free, total, **seen):
     [
         (disk(75000, 500000), {}, []),
         (disk(74000, 500000), {}, ["error"]),
-        (disk(74000, 500000, **MEMBER), {}, ["warning"]),
+        (disk(74000, 500000, **MEMBER), {}, []),  # its kubelet may have others
+        (disk(74000, 500000, **MEMBER), {"nodefs.available": "15%"}, ["warning"]),
         (disk(74000, 500000), {"memory.available": "100Mi"}, []),  # it replaces upstream's
         (disk(74000, 500000), {"imagefs.available": "1%"}, []),
         (disk(74000, 500000), {"nodefs.available": "80Gi"}, ["error"]),
@@ -122,7 +123,15 @@ def test_how_much_a_kubelet_lacks_is_said():
         " (DiskPressure)."
     )
     assert finding["seen"] == "/var/lib is on a file system of 524 GB with 73.4 GB free (14%)"
-    assert finding["next"].startswith("Free 6 GB or more there (`df -h /var/lib`), or lower evictionHard in")
+    assert finding["next"].startswith("Free 6 GB or more there (`df -h /var/lib`), or set kubernetes_kubelet_config")
+    pasted = yaml.safe_load(finding["next"].partition("or set ")[2].partition(" Or allow")[0].rstrip("."))
+    thresholds = pasted["kubernetes_kubelet_config"]["evictionHard"]
+    assert of(WORKER, disk(70000, 500000), ipu=False, eviction=thresholds) == []
+
+
+def test_a_signal_that_no_kubelet_knows():
+    found = sites.errors(sites.plan(sites.site(), eviction={"imagefs.availble": "5%", "nodefs.available": "1%"}))
+    assert found["disk"]["seen"] == "imagefs.availble"
 
 
 def test_one_setting_is_enough_for_all_hosts():
