@@ -366,6 +366,7 @@ def read_cluster(root: str) -> ClusterFacts:
     return {
         **facts,
         "answered": True,
+        "built_elsewhere": not facts["built_here"],
         "version": version["gitVersion"].lstrip("v"),
         "endpoint": endpoint,
         "pod_cidr": addresses.pods,

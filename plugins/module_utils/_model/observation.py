@@ -244,6 +244,7 @@ class _ClusterOptional(t.TypedDict, total=False):
     fabric_networks: t.List[FabricNetwork]  # likewise
     charts: t.List[str]  # likewise; NAME-VERSION of Helm charts, from the labels of Deployments
     built_here: bool  # likewise; the role kubernetes prepared this host
+    built_elsewhere: bool  # its API server answers, and the role kubernetes has not prepared this host
     multus: t.List[str]  # likewise; DaemonSets of multus, as NAMESPACE/NAME
 
 

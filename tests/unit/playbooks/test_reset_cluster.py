@@ -64,6 +64,16 @@ def test_refused(tmp_path, hosts, arguments, variables, said):
     assert resets(run) == []
 
 
+def test_a_cluster_that_others_built_is_not_taken_away(tmp_path):
+    """Also where the site has forgotten fabric_manage_kubernetes: its name was printed, to be confirmed."""
+    answers = {"host_info": {"cp1": {"host": {"cluster": {"built_elsewhere": True}}}}}
+    run = reset(tmp_path, fabric_reset_name=NAME, answers=answers)
+    assert run.code != 0
+    assert "This cluster is managed elsewhere" in run.said, run.text
+    assert "a control plane lacks /etc/sysctl.d/99-z-kubernetes.conf" in run.said, run.text
+    assert resets(run) == []
+
+
 def test_a_host_that_can_not_be_read_stops_it(tmp_path):
     run = reset(tmp_path, hosts={"w1": {"failed": True, "msg": "dpkg is broken"}}, fabric_reset_name=NAME)
     assert run.code != 0

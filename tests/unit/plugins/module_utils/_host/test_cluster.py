@@ -85,6 +85,7 @@ def test_a_cluster(host):
         "fabric_networks": [],
         "charts": ["gpu-operator-26.7.0"],
         "built_here": False,
+        "built_elsewhere": True,
         "multus": [],
     }
     assert sorted(path.name for path in root.iterdir()) == ["api", "etc", "kubectl"]
