@@ -184,7 +184,7 @@ def test_pods_keep_their_network(run: Modules, api: ApiServer, networks: str, na
     make_pod(api, "stranger", "old", "default" if namespace == "jobs" else OPERATOR)
     make_pod(api, "user", networks, namespace, "Pending")
     for check in (True, False):
-        with pytest.raises(ModuleFailedError, match=f"1 pods use them: {namespace}/user") as refused:
+        with pytest.raises(ModuleFailedError, match=f"1 pod uses them: {namespace}/user") as refused:
             run("macvlan_network", state="pruned", networks=[NEW], check=check)
         assert refused.value.result["error"]["code"] == "unsafe"
     assert everything(api) == OLDS

@@ -67,7 +67,7 @@ def test_a_run_with_limit_says_what_it_left_out(tmp_path):
     run = play(tmp_path, "ipu.fabric.site", GROUPS, ANSWERS, "--limit", "w1", environment=STEPS, **GIVEN)
     assert run.code == 0, run.text
     assert words("Limited to w1 (--limit): this run sets up no other host.") in words(run.text), run.text
-    assert words("The plan covers them too, and they were asked for it: cp1, w2") in words(run.text)
+    assert words("The plan covers these too, and has read their state: cp1, w2") in words(run.text)
     assert words(f"Report: {tmp_path}/artifacts/report.html") in words(run.text)
     assert words("Next: run ipu.fabric.site without --limit.") in words(run.text)
     assert not (tmp_path / "artifacts/applied.json").exists()

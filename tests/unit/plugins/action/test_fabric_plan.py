@@ -64,7 +64,7 @@ def test_check_mode_returns_the_plan_and_writes_nothing(tmp_path):
         (True, {"ansible_limit": "w1", "ansible_play_hosts_all": ["cp1", "w1", "w2"]}, []),
         (True, {"ansible_limit": "w1", "ansible_play_hosts_all": ["w1"]},
          ["Limited to w1 (--limit): this run sets up no other host.",
-          "The plan covers them too, and they were asked for it: cp1, w2"]),
+          "The plan covers these too, and has read their state: cp1, w2"]),
         (False, {}, ["Files in {}:", "  plan.json and plan.html; site adds report.html, report.json, junit.xml",
                      "  admin.conf, with all rights on the cluster, comes from site"]),
         (False, {"fabric_kubeconfig": "/elsewhere/admin.conf"},
