@@ -340,10 +340,10 @@ options:
       - Roles are V(control_plane), V(worker), V(ipu) and V(gpu), each with any of V(cpus), V(memory_gb) and V(disk_gb).
     type: dict
     default: {}
-  eviction:
+  kubelet_config:
     description:
-      - C(evictionHard) of the kubelets' configuration, if the site sets it.
-      - A host that is not yet a node and has less free disk space than its kubelet keeps free is an error.
+      - Settings that the site merges into the KubeletConfiguration. An unknown field is a warning.
+      - A host that is not yet a node and has less free disk space than C(evictionHard) keeps free is an error.
     type: dict
     default: {}
   pods_per_node:

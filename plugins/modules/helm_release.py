@@ -11,7 +11,7 @@ short_description: Install, upgrade or remove a Helm release
 version_added: 0.1.0
 description:
   - Compares chart, version, values, images and tolerations with the release that the cluster records, and runs C(helm)
-    only if they differ. What a chart generates anew each time, such as a certificate, is no change.
+    only if they differ. What a chart generates again in each run, such as a certificate, is no change.
   - Applies the CustomResourceDefinitions of the chart, and of its subcharts in use, before C(helm) runs; C(helm) itself
     never upgrades one.
   - Recovers a release that a killed run left pending. If it is so recent that a C(helm), here or on another machine,

@@ -12,8 +12,9 @@ import typing as t
 from pathlib import Path
 
 import pytest
+from ansible_collections.ipu.fabric.plugins.module_utils._common.cni import split_chain
 from ansible_collections.ipu.fabric.plugins.module_utils._component.network_operator import sriov_policy, with_vfs
-from ansible_collections.ipu.fabric.plugins.module_utils._kube.multus import main_part, nad_faults
+from ansible_collections.ipu.fabric.plugins.module_utils._kube.multus import nad_faults
 from ansible_collections.ipu.fabric.plugins.module_utils._model.profiles import OWN_ARP, SRIOV
 from ansible_collections.ipu.fabric.tests.integration.api_server import (
     NAD_CRD,
@@ -143,7 +144,7 @@ def test_networks_become_attachments(api: ApiServer, run: Modules) -> None:
         nad = attachments()[network["name"]]
         assert nad["metadata"]["annotations"]["k8s.v1.cni.cncf.io/resourceName"] == network["resource"]
         assert nad_faults(nad, network) == []
-        config = main_part(json.loads(nad["spec"]["config"]), network["cni"])
+        config, _following = split_chain(json.loads(nad["spec"]["config"]), network["cni"])
         assert (config["type"], config["ipam"]) == (network["cni"], network["ipam"])
     assert not run("macvlan_network", **made)["changed"]
     without = [{key: value for key, value in network.items() if key != "meta_plugins"} for network in NETWORKS]

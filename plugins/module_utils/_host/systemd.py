@@ -387,7 +387,7 @@ def apply_units(module: AnsibleModule) -> t.Dict[str, object]:
     before, after, restarted = {}, {}, []
     for name, option in options.items():
         seen = unit_state(shown.get(name, {}), stale.get(name, False))
-        # Check mode did not write the file, but the unit is stale all the same.
+        # In check mode the file was not written, but a run would leave the unit stale.
         due = name in touched or option.get("restart") == "always"
         seen["stale"] = seen["stale"] or (due and seen["started"])
         before[name], after[name] = seen, wanted_state(seen, option)

@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 import typing as t
 
+from .._common.cni import split_chain
 from .._model.profiles import MetaPlugin, profile_of
 from .._model.stacks import NETWORKS
 from .query import Object, query, quoted
@@ -124,21 +125,6 @@ def read_ipams(attachment: Object) -> t.List[Object]:
     return [ipam for ipam in query("[@, plugins][].ipam", config) or () if isinstance(ipam, dict)]
 
 
-def main_part(config: t.Any, cni: str) -> t.Any:
-    """The plugin `cni` in a CNI configuration that is a chain of plugins; any other configuration unchanged."""
-    chain = config.get("plugins") if isinstance(config, dict) else None
-    if not isinstance(chain, list):
-        return config
-    return next((plugin for plugin in chain if isinstance(plugin, dict) and plugin.get("type") == cni), {})
-
-
-def following(config: t.Any, cni: str) -> t.List[t.Any]:
-    """The plugins of a chain that follow the plugin `cni`."""
-    chain = config.get("plugins") if isinstance(config, dict) else None
-    types = [query("type", plugin) for plugin in chain] if isinstance(chain, list) else []
-    return chain[types.index(cni) + 1 :] if isinstance(chain, list) and cni in types else []
-
-
 def planned_config(network: Attachment) -> Object:
     """The wanted configuration of the main plugin in a network's NAD."""
     profile = profile_of(network)
@@ -158,16 +144,14 @@ def nad_difference(nad: Object, network: Attachment) -> t.Tuple[Object, Object]:
     """
     text, planned, profile = query("spec.config", nad) or "", planned_config(network), profile_of(network)
     try:
-        whole = json.loads(text)
+        config, chained = split_chain(json.loads(text), profile.cni)
     except ValueError:
-        whole = text
-    config = main_part(whole, profile.cni)
-    if not isinstance(config, dict):
+        return {"config": text}, planned
+    if config is None:
         return {"config": text}, planned
     if profile.namespaced:
-        chained = network.get("meta_plugins", [])
         seen: Object = {key: config.get(key) for key in planned}
-        return {**seen, "meta_plugins": following(whole, profile.cni)}, {**planned, "meta_plugins": chained}
+        return {**seen, "meta_plugins": chained}, {**planned, "meta_plugins": network.get("meta_plugins", [])}
     return {k: v for k, v in config.items() if k not in ("name", "cniVersion")}, planned
 
 
@@ -178,18 +162,17 @@ def nad_faults(nad: t.Optional[Object], network: Attachment) -> t.List[str]:
         return [f"{place} is not there"]
     text = query("spec.config", nad) or ""
     try:
-        whole = json.loads(text)
+        config, chained = split_chain(json.loads(text), profile_of(network).cni)
     except ValueError as error:
         return [f"{place} is not valid JSON ({error}): {text}"]
-    config = main_part(whole, profile_of(network).cni)
-    if not isinstance(config, dict):
+    if config is None:
         return [f"{place} is no CNI configuration: {text}"]
     differing = [
         f"{place} says {key}={config.get(key)!r}, planned is {value!r}"
         for key, value in planned_config(network).items()
         if config.get(key) != value
     ]
-    chained, planned = following(whole, profile_of(network).cni), network.get("meta_plugins", [])
+    planned = network.get("meta_plugins", [])
     if profile_of(network).namespaced and chained != planned:
         differing.append(f"{place} has the plugins {json.dumps(chained)}, planned are {json.dumps(planned)}")
     asked, resource = query(f"metadata.annotations.{quoted(RESOURCE)}", nad) or "", network.get("resource")

@@ -117,8 +117,8 @@ class Settings:
     memlock_limit: str = "infinity"  # the limit that the role memlock sets, in the form of memlock_limit
     rights: t.Sequence[str] = ()  # that the kubeconfig lacks, for a cluster that others manage
     user: str = ""  # the user that this kubeconfig authenticates as; empty: not known
-    # evictionHard of the kubelets, as the site sets it; empty: upstream's
-    eviction: t.Mapping[str, object] = dataclasses.field(default_factory=dict)
+    # what the site merges into the KubeletConfiguration
+    kubelet_config: t.Mapping[str, object] = dataclasses.field(default_factory=dict)
     admission: str = "off"  # or warn, enforce
     max_unproved: t.Union[int, str] = "10%"  # in the form of fabric_max_unproved
     source_problems: t.Sequence[SourceProblem] = ()  # problems with sources that the controller saw

@@ -308,7 +308,7 @@ def _expected(settings: Settings, endpoint: str, kubernetes: str, findings: Find
         endpoint=endpoint,
         managed=settings.manage_kubernetes and not findings.has_error("cluster-builder"),
         sizes=read_sizes(settings.host_sizes, findings),
-        eviction=settings.eviction,
+        kubelet=settings.kubelet_config,
         ipu=settings.ipu,
         memlock=read_memlock(settings.memlock, findings),
         ntp=read_servers(settings.ntp, findings),

@@ -21,8 +21,9 @@ from .clocks import check_clock
 from .cluster import API_PORT, normal_endpoint
 from .cluster_identity import inventory_addresses, mistaken
 from .endpoints import is_loopback
-from .host_sizes import Size, check_eviction, check_signals, check_sizes
+from .host_sizes import Size, check_sizes
 from .hosts import Hosts, PlacedHost
+from .kubelet_settings import check_eviction, check_fields
 
 SUPPORTED = {"debian": ("12", "13"), "ubuntu": ("22.04", "24.04")}
 CONTROL_PLANE_PORTS = (2379, 2380, 6443, 10257, 10259)
@@ -57,7 +58,7 @@ class Expected(t.NamedTuple):
     endpoint: str
     managed: bool  # whether the role kubernetes builds the cluster and sets up its hosts
     sizes: t.Sequence[Size]
-    eviction: t.Mapping[str, object]  # thresholds of the kubelets; empty: upstream's
+    kubelet: t.Mapping[str, object]  # kubernetes_kubelet_config
     ipu: bool  # whether hosts have IPUs
     memlock: float  # bytes of locked memory that the proof expects in pods
     ntp: t.Sequence[str]  # servers for chrony; empty: chrony is not set up
@@ -79,7 +80,7 @@ def check_hosts(hosts: Hosts, expected: Expected, findings: Findings) -> None:
         check_clock(host, facts, expected.ntp, expected.managed, findings)
         _check_locked_memory(host, facts, expected, findings)
         if expected.managed:
-            check_eviction(host, facts, expected.eviction, findings)
+            check_eviction(host, facts, expected.kubelet, findings)
             _check_ports(host, facts, expected, findings)
             _check_kernel_modules(host, facts, expected, findings)
             _check_cgroup(host, facts, expected, findings)
@@ -87,7 +88,7 @@ def check_hosts(hosts: Hosts, expected: Expected, findings: Findings) -> None:
     for unique in _UNIQUE:
         _check_unique([one for one in observed if one[0].name not in twice], unique, findings)
     if expected.managed:
-        check_signals(expected.eviction, findings)
+        check_fields(expected.kubelet, findings)
         check_sizes(observed, expected.sizes, len(hosts), expected.ipu, findings)
         _check_existing_cluster(hosts, observed, expected, findings)
 

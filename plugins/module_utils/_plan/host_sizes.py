@@ -9,7 +9,6 @@ docs/requirements.md shows it. Memory and disk are in GB as vendors count them, 
 from __future__ import annotations
 
 import math
-import re
 import typing as t
 
 from .._common.findings import Findings
@@ -67,16 +66,6 @@ SIZES: t.Tuple[Size, ...] = (
     Size("gpu", "memory_gb", 24, "warning", REFERENCE),
     Size("gpu", "disk_gb", 50, "warning", REFERENCE),
 )
-
-
-# Upstream's disk thresholds of a kubelet: a site that sets any of them replaces all.
-EVICTION: t.Mapping[str, object] = {"nodefs.available": "10%", "imagefs.available": "15%"}
-SIGNALS = (
-    *("memory.available", "nodefs.available", "nodefs.inodesFree", "imagefs.available", "imagefs.inodesFree"),
-    *("containerfs.available", "containerfs.inodesFree", "pid.available", "allocatableMemory.available"),
-)
-_UNITS = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40}
-_THRESHOLD = re.compile(rf"([0-9.]+)(%|{'|'.join(_UNITS)})")
 
 
 class _Kind(t.NamedTuple):
@@ -244,52 +233,3 @@ def _report(short: _Short, nodes: int, setting: str, findings: Findings) -> None
         f"{short.where} has {round(short.has, 2):g}",
         f"{kind.next_step}, or set {setting} if that is enough.",
     )
-
-
-def check_eviction(host: PlacedHost, facts: HostFacts, given: t.Mapping[str, object], findings: Findings) -> None:
-    """Below its thresholds a kubelet reports DiskPressure: no pod is placed there, and running ones are evicted.
-
-    given: evictionHard of the site; without it the kubelet of a member may have thresholds that nobody here knows.
-    """
-    member, thresholds = bool(facts["kubelet"]["server"]), given or EVICTION
-    for path, total in facts.get("disk_total_mb", {}).items() if given or not member else ():
-        free = facts["disk_mb"].get(path, total)
-        kept = {signal: _kept_mb(thresholds.get(signal), total) for signal in EVICTION}
-        signal = max(kept, key=lambda each: kept[each])
-        if free >= kept[signal]:
-            continue
-        report = findings.warning if member else findings.error
-        lower = max(100 * free // total // 2, 1)
-        report(
-            "disk",
-            [host.name],
-            f"A kubelet with less than {thresholds[signal]} of its disk free ({signal}) evicts pods and takes no new"
-            " ones (DiskPressure).",
-            f"{path} is on a file system of {total * MIB_IN_GB:.0f} GB with {free * MIB_IN_GB:.1f} GB free"
-            f" ({100 * free // total}%)",
-            f"Free {math.ceil((kept[signal] - free) * MIB_IN_GB)} GB or more there (`df -h {path}`), or set"
-            f" kubernetes_kubelet_config: {{evictionHard: {{memory.available: 100Mi, nodefs.available: {lower}%,"
-            f" imagefs.available: {lower}%, nodefs.inodesFree: 5%}}}}.",
-        )
-
-
-def check_signals(given: t.Mapping[str, object], findings: Findings) -> None:
-    """A kubelet with a threshold that it does not know ends at once, and site would wait for it."""
-    unknown = sorted({*map(str, given)} - {*SIGNALS})
-    if unknown:
-        findings.error(
-            "disk",
-            [],
-            "evictionHard in kubernetes_kubelet_config has a signal that no kubelet knows: it would not start.",
-            ", ".join(unknown),
-            f"Known are {', '.join(SIGNALS)}.",
-        )
-
-
-def _kept_mb(threshold: object, total: int) -> float:
-    """MiB that a threshold such as 10% or 5Gi keeps free; 0 if it is invalid."""
-    match = _THRESHOLD.fullmatch(str(threshold))
-    if not match:
-        return 0
-    number, unit = float(match.group(1)), match.group(2)
-    return total * number / 100 if unit == "%" else number * _UNITS[unit] / 2**20

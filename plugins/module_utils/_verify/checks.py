@@ -9,9 +9,10 @@ import itertools
 import typing as t
 
 from .._common import cilium
+from .._common.cni import split_chain
 from .._common.text import printable
 from .._ipam.planned_ranges import address_fault, planned_ranges
-from .._kube.multus import Attachment, main_part, planned_config
+from .._kube.multus import Attachment, planned_config
 from .._model.checks import Check, Expect, Place
 from .._model.observation import ADVERTISED
 from .._model.plan import Plan, PlannedLink, PlannedNetwork
@@ -285,13 +286,13 @@ def check_networks(plan: Plan, probe: Probe) -> t.Iterator[Check]:
 def attachment_check(network: PlannedNetwork, config: object) -> Check:
     """Compare the CNI configuration field by field; IPAM as data."""
     name, planned = network["name"], planned_config(t.cast(Attachment, network))
-    config = main_part(config, planned["type"])
+    main, _following = split_chain(config, planned["type"])
     expected = ", ".join(f"{key}={value}" for key, value in planned.items() if key != "ipam")
-    if not isinstance(config, dict):
-        seen = "no NetworkAttachmentDefinition" if config is None else f"not JSON: {config}"
+    if main is None:
+        seen = "no NetworkAttachmentDefinition" if config is None else f"no CNI configuration: {config}"
         return result("attachment", False, expected, seen, network=name)
     different = [
-        f"{key} is {config.get(key)!r}, planned {value!r}" for key, value in planned.items() if config.get(key) != value
+        f"{key} is {main.get(key)!r}, planned {value!r}" for key, value in planned.items() if main.get(key) != value
     ]
     return result("attachment", not different, expected, "; ".join(different) or "equal", network=name)
 
@@ -331,7 +332,7 @@ HOST_LOCAL = (
     "host-local counts on each node by itself: use whereabouts or nv-ipam, or a NetworkAttachmentDefinition with a"
     " range of its own for each node."
 )
-NO_ADVERTISEMENTS = "Turn router advertisements off on the routers of this network's VLAN."
+WITHOUT_ADVERTISEMENTS = "Turn router advertisements off on the routers of this network's VLAN."
 NIC_TAKEN = (
     "Something else has the NIC: ipvlans of other pods (NetworkAttachmentDefinitions of type ipvlan), a bond, a bridge"
     " or Open vSwitch. See `ip -d link` on the node, and run ipu.fabric.plan, which names it."
@@ -371,7 +372,7 @@ def pod_checks(plan: Plan, network: PlannedNetwork, pod: PodFacts, where: Place)
     cni, stack = network.get("cni", "macvlan"), stack_of(plan, network)
     good = interface in root["links"] if cni in OWN_DEVICES else kind == cni
     yield result("interface", good, f"{interface}, {cni}", f"{interface}, {kind}", **where)
-    advice = stack.advertised if stack else NO_ADVERTISEMENTS
+    advice = stack.advertised if stack else WITHOUT_ADVERTISEMENTS
     address = address_check(network, addresses_of(pod, name), where)
     yield without_advertised(address, advertised_to(pod, name), advice)
     yield default_route_check(root, advice, where)

@@ -360,7 +360,7 @@ def test_a_broken_ipam_and_a_pool_that_excludes_everything(finished: Bed, heal: 
     change(finished, heal, "macvlannetwork rdma-net", "/spec/ipam", '{"type": "nv-ipam", "poolName"')
     wait_until("the NAD is broken", lambda: not is_json(attached(finished)))
     found = failures(finished)
-    named(found, "attachment", "not JSON", network="rdma-net")
+    named(found, "attachment", "no CNI configuration", network="rdma-net")
     named(found, "ip_pool", "no block for cp1, w1", network="rdma-net")
     networks = finished.kubectl("get macvlannetwork rdma-net")
     assert networks["status"]["state"] == "ready"

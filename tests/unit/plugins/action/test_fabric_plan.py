@@ -220,7 +220,7 @@ def test_options_are_the_settings_with_the_defaults_of_the_role():
         "bundle",
         "proxy",
         "pod_network",
-        "eviction",
+        "kubelet_config",
         "cluster_config",
         "memlock",
         "memlock_limit",

@@ -129,7 +129,7 @@ SRIOV = {**NETWORK, "cni": "sriov", "master": "", "resource": "nvidia.com/a", "m
         (nad(ipam={}), NETWORK, "ipam={}"),
         (nad(type="ipvlan"), NETWORK, "type='ipvlan'"),
         ({"spec": {"config": "[]"}}, NETWORK, "is no CNI configuration: []"),
-        ({"spec": {"config": '{"plugins": [1]}'}}, NETWORK, "type=None"),
+        ({"spec": {"config": '{"plugins": [1]}'}}, NETWORK, "is no CNI configuration"),
         (nad(type="ipoib"), IPOIB, ""),
         (nad(type="ipoib", master="ib1"), IPOIB, "master='ib1', planned is 'ens1f0'"),
         (of_resource("nvidia.com/a", type="sriov", vlan=0), SRIOV, ""),

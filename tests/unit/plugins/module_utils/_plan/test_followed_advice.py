@@ -127,6 +127,7 @@ def cured(before: Site, after: Site, finding: Data) -> bool:
 
 
 OTHER = {"kubernetes_version": "1.35.4"}
+EVICTION = {"kubelet_config": {"evictionHard": {"imagefs.available": "5%"}}}
 CRI_DOCKERD = {"cri_dockerd": DOCKERD}
 HELM = "https://get.helm.sh/helm-v{}-linux-amd64.tar.gz"
 UNKNOWN_DIGEST = {"cri_dockerd": {**DOCKERD, "version": "0.3.1"}}
@@ -562,12 +563,17 @@ DONE: t.List[t.Tuple[str, t.Union[str, Fault], Done]] = [
     (
         "disk",
         Fault(hosts={"w1/host/disk_total_mb": {"/var/lib": 500000}}),
-        Done("set kubernetes_kubelet_config", settings={"eviction": {"imagefs.available": "5%"}}),
+        Done("set kubernetes_kubelet_config", settings=EVICTION),
     ),
     (
-        "disk",
-        Fault(settings={"eviction": {"imagefs.availble": "5%"}}),
-        Done("Known are memory.available", settings={"eviction": {"imagefs.available": "5%"}}),
+        "kubelet-config",
+        Fault(settings={"kubelet_config": {"evictionHard": {"imagefs.availble": "5%"}}}),
+        Done("Known are memory.available", settings=EVICTION),
+    ),
+    (
+        "kubelet-config",
+        Fault(settings={"kubelet_config": {"maxpods": 250}}),
+        Done("Correct its name", settings={"kubelet_config": {"maxPods": 250}}),
     ),
     (
         "disk",

@@ -87,51 +87,9 @@ def test_hosts_with_accelerators_should_have_more(groups, gpus, settings, roles)
     assert all(f"fabric_host_sizes: {{{role}: {{" in each[2]["next"] for role in roles for each in found)
 
 
-MEMBER = {"kubelet": {"present": True, "version": "v1.35.4", "server": "10.88.0.10:6443", "cluster": ""}}
-
-
 def test_a_member_of_the_cluster_has_its_images():
-    assert of(WORKER, {"disk_mb": {"/var/lib": 900}, **MEMBER}) == []
-
-
-def disk(free, total, **seen):
-    return {"disk_mb": {"/var/lib": free}, "disk_total_mb": {"/var/lib": total}, **seen}
-
-
-@pytest.mark.parametrize(
-    ("seen", "eviction", "expected"),
-    [
-        (disk(75000, 500000), {}, []),
-        (disk(74000, 500000), {}, ["error"]),
-        (disk(74000, 500000, **MEMBER), {}, []),  # its kubelet may have others
-        (disk(74000, 500000, **MEMBER), {"nodefs.available": "15%"}, ["warning"]),
-        (disk(74000, 500000), {"memory.available": "100Mi"}, []),  # it replaces upstream's
-        (disk(74000, 500000), {"imagefs.available": "1%"}, []),
-        (disk(74000, 500000), {"nodefs.available": "80Gi"}, ["error"]),
-        (disk(74000, 500000), {"nodefs.available": "70Gi", "imagefs.available": "wrong"}, []),
-    ],
-)
-def test_a_kubelet_needs_a_part_of_its_disk(seen, eviction, expected):
-    found = of(WORKER, seen, ipu=False, eviction=eviction)
-    assert [each[:2] for each in found] == [(level, "disk") for level in expected]
-
-
-def test_how_much_a_kubelet_lacks_is_said():
-    [(_level, _check, finding)] = of(WORKER, disk(70000, 500000), ipu=False)
-    assert finding["what"] == (
-        "A kubelet with less than 15% of its disk free (imagefs.available) evicts pods and takes no new ones"
-        " (DiskPressure)."
-    )
-    assert finding["seen"] == "/var/lib is on a file system of 524 GB with 73.4 GB free (14%)"
-    assert finding["next"].startswith("Free 6 GB or more there (`df -h /var/lib`), or set kubernetes_kubelet_config")
-    pasted = yaml.safe_load(finding["next"].partition("or set ")[2].partition(" Or allow")[0].rstrip("."))
-    thresholds = pasted["kubernetes_kubelet_config"]["evictionHard"]
-    assert of(WORKER, disk(70000, 500000), ipu=False, eviction=thresholds) == []
-
-
-def test_a_signal_that_no_kubelet_knows():
-    found = sites.errors(sites.plan(sites.site(), eviction={"imagefs.availble": "5%", "nodefs.available": "1%"}))
-    assert found["disk"]["seen"] == "imagefs.availble"
+    member = {"present": True, "version": "v1.35.4", "server": "10.88.0.10:6443", "cluster": ""}
+    assert of(WORKER, {"disk_mb": {"/var/lib": 900}, "kubelet": member}) == []
 
 
 def test_one_setting_is_enough_for_all_hosts():

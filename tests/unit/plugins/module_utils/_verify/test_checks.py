@@ -401,7 +401,7 @@ NO_CUDA = {**NO_FIGURE, "seen": "client: Unsupported memory type; server: Unsupp
         ("networks/rdma-net/state", None, {"network": "failed"}, "no MacvlanNetwork"),
         ("networks/rdma-net/state", {"state": "notReady", "reason": "no IPAM"}, {"network": "failed"}, "no IPAM"),
         ("networks/rdma-net/attachment", None, {"attachment": "failed"}, "no NetworkAttachmentDefinition"),
-        ("networks/rdma-net/attachment", "{broken", {"attachment": "failed"}, "not JSON: {broken"),
+        ("networks/rdma-net/attachment", "{broken", {"attachment": "failed"}, "no CNI configuration: {broken"),
         ("networks/rdma-net/attachment/master", "eth9", {"attachment": "failed"}, "master is 'eth9', planned 'eth1'"),
         ("networks/rdma-net/attachment/ipam", {"type": "whereabouts"}, {"attachment": "failed"}, "whereabouts"),
         ("networks/rdma-net/attachment/mtu", 9000, {"attachment": "failed"}, "mtu is 9000"),
@@ -1108,7 +1108,7 @@ POLICY = "pods/w1/root/policy"
         ("kinds", ["NetworkAttachmentDefinition", "SpiderIPPool", "IPUJob"], {"kinds": "failed"}, "SpiderMultusConfig"),
         ("networks/rdma-net/state", None, {"network": "failed"}, "no SpiderMultusConfig"),
         ("networks/rdma-net/attachment/plugins/0/master", "eth9", {"attachment": "failed"}, "master is 'eth9'"),
-        ("networks/rdma-net/attachment/plugins", [], {"attachment": "failed"}, "type is None"),
+        ("networks/rdma-net/attachment/plugins", [], {"attachment": "failed"}, "no CNI configuration"),
     ],
 )
 def test_a_fault_of_spiderpool_is_found_by_its_own_check(

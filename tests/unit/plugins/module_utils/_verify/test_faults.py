@@ -466,6 +466,9 @@ FAULTS: t.Dict[str, Fault] = {
     "the virtual address of the API is another host's": Fault(
         hosts={"cp1/host/vip": IN_USE}, settings={"control_plane_vip": "10.88.0.50"}
     ),
+    "kubernetes_kubelet_config has a field or a signal that no kubelet knows": Fault(
+        settings={"kubelet_config": {"evictionHard": {"imagefs.availble": "5%"}}}
+    ),
     "the kubeconfig on the controller is of another cluster": Fault(
         hosts={"cp1/host/cluster": sites.running(), "cp1/host/kubelet/cluster": "ab"},
         settings={"kubeconfig": Kubeconfig("admin.conf", "https://other:6443", "cd")},
