@@ -181,7 +181,9 @@ def _state_of(each: Support) -> str:
     if each["until"]:
         return f"{'until' if each['state'] == SUPPORTED else 'ended'} {each['until']}"
     if each["state"] in (DEPRECATED, ENDED):
-        return f"{each['state']} ({show(max(MAKERS[each['component']].lines))} is out)"
+        newest, known = max(MAKERS[each["component"]].lines), max(KNOWN[each["component"]])
+        later = "" if known >= newest else f"; ipu.fabric knows up to {show(known)}"
+        return f"{each['state']} ({show(newest)} is out{later})"
     return each["state"]
 
 

@@ -221,7 +221,7 @@ def build_plan(settings: Settings, observations: Observations, today: str, recor
         "schema": SCHEMA,
         "recorded": recorded,
         "made": {"time": today, "site": "", "collection": "", "by": ""},
-        "summary": summarize(changes, [], None, 0),
+        "summary": summarize(changes, [], None, None),
         "since": None,
         "releases": releases,
         "support": support,
@@ -250,7 +250,7 @@ def build_plan(settings: Settings, observations: Observations, today: str, recor
         plan["admission"] = {"mode": settings.admission, "max_unproved": str(settings.max_unproved)}
     check_approved(settings.plan_file, plan, findings)
     found = fold_networks(findings.as_list(), [(one["name"], *filter(None, [one["resource"]])) for one in networks])
-    return {**plan, "findings": found, "summary": summarize(changes, found, None, 0)}
+    return {**plan, "findings": found, "summary": summarize(changes, found, None, None)}
 
 
 def build_preflight(settings: Settings, observations: Observations) -> Preflight:

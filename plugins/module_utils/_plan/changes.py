@@ -104,23 +104,30 @@ def _is_limit(seen: str, wanted: str) -> bool:
         return True
 
 
+class Drifted(t.NamedTuple):
+    """Drift that the playbook drift saw."""
+
+    objects: t.Sequence[str]  # that site would create, change or remove
+    time: str
+
+
 def summarize(
     hosts: t.Mapping[str, HostChange],
     findings: t.Sequence[Finding],
     since: t.Optional[Since],
-    drifted: t.Optional[int],
+    drifted: t.Optional[Drifted],
     lacking: t.Sequence[str] = (),
 ) -> Summary:
     """The outcome of the plan.
 
-    drifted: number of objects that site would create, change or remove, as the playbook drift saw them; None if it has
-    not compared them since. lacking: networks that the cluster does not have. Nothing is left to do only if site has
-    applied a plan with the same decisions: hosts do not show whether a cluster is complete.
+    drifted: None if the playbook drift has not compared since. lacking: networks that the cluster does not have. Nothing
+    is left to do only if site has applied a plan with the same decisions: hosts do not show whether a cluster is
+    complete.
     """
     words = [change["word"] for change in hosts.values()]
     counts = {word: words.count(word) for word in WORDS if word in words}
     errors = sum(finding["level"] == "error" for finding in findings)
-    left = _beside_hosts(since, drifted or 0, lacking, set(counts) <= {"untouched"})
+    left = _beside_hosts(since, drifted, lacking, set(counts) <= {"untouched"})
     state: t.Literal["nothing", "changes", "errors"] = "changes" if left or set(counts) - {"untouched"} else "nothing"
     if errors:
         what = "the error is" if errors == 1 else f"{errors} errors are"
@@ -141,7 +148,7 @@ def summarize(
     }
 
 
-def _beside_hosts(since: t.Optional[Since], drifted: int, lacking: t.Sequence[str], quiet: bool) -> str:
+def _beside_hosts(since: t.Optional[Since], drifted: t.Optional[Drifted], lacking: t.Sequence[str], quiet: bool) -> str:
     """What there is to do besides the hosts; quiet: nothing changes on the hosts.
 
     A difference from a plan that was never applied is not a change of the cluster.
@@ -151,8 +158,9 @@ def _beside_hosts(since: t.Optional[Since], drifted: int, lacking: t.Sequence[st
         number = len(since["moved"])
         said = "1 decision differs" if number == 1 else f"{number} decisions differ"
         found.append(f"{said} from the plan that was applied.")
-    if drifted:
-        found.append(f"{drifted} {'object' if drifted == 1 else 'objects'} of the cluster drifted.")
+    if drifted and drifted.objects:
+        named = shorten_list(drifted.objects, 2)
+        found.append(f"Drift at {drifted.time}, which ipu.fabric.site corrects: {named}.")
     if quiet and lacking:
         found.append(f"{', '.join(lacking)} {'is' if len(lacking) == 1 else 'are'} not in the cluster.")
     if quiet and not found and not (since and since["applied"]):

@@ -71,8 +71,8 @@ def _check_host(name: str, facts: HostFacts, settings: Settings, findings: Findi
             "See the pods of the pod network on this node; site sets it up where fabric_cni names one.",
         )
     ours = OURS.get(settings.cni) if settings.manage_kubernetes else None
-    # Otherwise each node would repeat what was already reported for the cluster.
-    if ours and not findings.has_error("cluster-cni"):
+    # Otherwise each node would repeat what was already reported for the cluster, or the pod network in use would go.
+    if ours and not findings.has_error("cluster-cni") and not findings.has_error("cluster-builder"):
         _check_foreign(name, [file for file in files if file["plugin"] not in MULTUS], ours, folder, findings)
 
 

@@ -11,7 +11,7 @@ import typing as t
 
 from .._model.plan import Drift, Finding, Made, Plan, Since
 from .approved import Content, hosts_of, since
-from .changes import summarize
+from .changes import Drifted, summarize
 from .report import split_drift
 
 
@@ -92,7 +92,9 @@ def time_of(plan: Content) -> str:
 
 
 def _summed(plan: Plan) -> Plan:
-    objects = None if plan["drift"] is None else {one["object"] for one in split_drift(plan["drift"])[0]}
-    drifted = None if objects is None else len(objects)
+    drifted = None
+    if plan["drift"] is not None:
+        objects = dict.fromkeys(one["object"] for one in split_drift(plan["drift"])[0])
+        drifted = Drifted(list(objects), plan["drift_time"])
     summary = summarize(plan["summary"]["hosts"], plan["findings"], plan["since"], drifted, _lacking(plan))
     return {**plan, "summary": summary}

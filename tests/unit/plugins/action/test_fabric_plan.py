@@ -388,7 +388,7 @@ def test_drift_is_added_to_the_plan(approved, check_mode, kept):
     result = run(check_mode, scope="drift", hosts={}, plan=plan, drift=drift, artifacts_dir=str(approved.parent))
     assert result["plan"]["drift"] == [CHANGED, LEFT]
     assert result["plan"]["drift_time"]
-    assert "1 object of the cluster drifted." in result["plan"]["summary"]["line"]
+    assert "which ipu.fabric.site corrects: IPPool n/a." in result["plan"]["summary"]["line"]
     assert "change IPPool n/a" in result["text"]
     assert json.loads(approved.read_text())["drift"] == kept
     assert ("perNodeBlockSize" in (approved.parent / "plan.html").read_text()) == bool(kept)

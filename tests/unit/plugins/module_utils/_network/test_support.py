@@ -102,8 +102,8 @@ def test_what_is_not_installed_is_not_named():
 def test_one_line_for_a_person():
     said = support.describe_support(plan(site())["support"])
     assert said == (
-        "Kubernetes until 2027-06-28, Calico supported, network operator deprecated (26.10 is out), IPU operator"
-        f" unknown; tables read on {support.READ}"
+        "Kubernetes until 2027-06-28, Calico supported, network operator deprecated (26.10 is out;"
+        f" ipu.fabric knows up to 26.7), IPU operator unknown; tables read on {support.READ}"
     )
 
 

@@ -1,7 +1,12 @@
 """What happens to each host, in a word, and the closing line of the plan."""
 
 import pytest
-from ansible_collections.ipu.fabric.plugins.module_utils._plan.changes import change_lines, host_changes, summarize
+from ansible_collections.ipu.fabric.plugins.module_utils._plan.changes import (
+    Drifted,
+    change_lines,
+    host_changes,
+    summarize,
+)
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.hosts import place_hosts
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.running_cluster import Running
 from ansible_collections.ipu.fabric.tests.unit.fixtures.site import change, finished, plan, site
@@ -114,20 +119,23 @@ SAME = {"time": "", "applied": True, "moved": []}
 ONE = {"mark": "~", "host": "", "thing": "Cluster", "fields": ["a"]}
 
 
+QUIET = Drifted([], "10:00")
+
+
 @pytest.mark.parametrize(
     ("hosts", "levels", "since", "drifted", "line", "state", "code"),
     [
-        (hosts_of(install=3), [], None, 0, "Plan: 3 hosts to install.", "changes", 2),
+        (hosts_of(install=3), [], None, QUIET, "Plan: 3 hosts to install.", "changes", 2),
         (
             hosts_of(untouched=12, upgrade=1, install=3),
             ["warning"],
             SAME,
-            0,
+            QUIET,
             "Plan: 3 hosts to install, 1 to upgrade, 12 in the cluster.",
             "changes",
             2,
         ),
-        (hosts_of(untouched=1), [], SAME, 0, "Plan: 1 host in the cluster. Nothing to do.", "nothing", 0),
+        (hosts_of(untouched=1), [], SAME, QUIET, "Plan: 1 host in the cluster. Nothing to do.", "nothing", 0),
         (
             hosts_of(untouched=1),
             [],
@@ -141,7 +149,7 @@ ONE = {"mark": "~", "host": "", "thing": "Cluster", "fields": ["a"]}
             hosts_of(untouched=2),
             [],
             {**SAME, "applied": False},
-            0,
+            QUIET,
             "Plan: 2 hosts in the cluster. Whether the fabric is applied isn't known: ipu.fabric.site has not run"
             " from this folder for all hosts.",
             "changes",
@@ -151,7 +159,7 @@ ONE = {"mark": "~", "host": "", "thing": "Cluster", "fields": ["a"]}
             hosts_of(install=1),
             [],
             {**SAME, "applied": False, "moved": [ONE]},
-            0,
+            QUIET,
             "Plan: 1 host to install.",
             "changes",
             2,
@@ -160,23 +168,23 @@ ONE = {"mark": "~", "host": "", "thing": "Cluster", "fields": ["a"]}
             hosts_of(untouched=2),
             [],
             {**SAME, "moved": [ONE]},
-            2,
-            "Plan: 2 hosts in the cluster. 1 decision differs from the plan that was applied. 2 objects of the cluster"
-            " drifted.",
+            Drifted(["IPPool n/a", "DaemonSet n/b"], "10:00"),
+            "Plan: 2 hosts in the cluster. 1 decision differs from the plan that was applied. Drift at 10:00,"
+            " which ipu.fabric.site corrects: IPPool n/a, DaemonSet n/b.",
             "changes",
             2,
         ),
-        (hosts_of(unknown=1), [], SAME, 0, "Plan: 1 host not seen.", "changes", 2),
+        (hosts_of(unknown=1), [], SAME, QUIET, "Plan: 1 host not seen.", "changes", 2),
         (
             hosts_of(untouched=2),
             ["error", "warning", "error"],
             SAME,
-            1,
+            Drifted(["IPPool n/a"], "10:00"),
             "Plan: 2 hosts in the cluster. Nothing is changed until 2 errors are fixed.",
             "errors",
             1,
         ),
-        ({}, ["error"], None, 0, "Plan: no hosts. Nothing is changed until the error is fixed.", "errors", 1),
+        ({}, ["error"], None, QUIET, "Plan: no hosts. Nothing is changed until the error is fixed.", "errors", 1),
     ],
 )
 def test_the_closing_line(hosts, levels, since, drifted, line, state, code):

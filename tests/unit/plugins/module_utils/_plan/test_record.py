@@ -254,4 +254,4 @@ def test_drift_goes_with_what_it_was_seen_in(hosts, there, drift, stays):
     last = kept(plan(finished()), drift=drift, drift_time=MADE["time"])
     now = record(plan(seen), LATER, Earlier(last, None))
     assert (now["drift"], now["drift_time"]) == ((drift, MADE["time"]) if stays else (None, ""))
-    assert ("drifted" in now["summary"]["line"]) is stays
+    assert ("Drift at" in now["summary"]["line"]) is stays
