@@ -86,6 +86,7 @@ STEPS = {
     "kubernetes-range": "Use the release of Kubernetes or of the network operator that the plan names.",
     "kubernetes-version": "Set `fabric_kubernetes_version` to a release that the role knows, with all three numbers.",
     "kubelet-config": "Correct the name in `kubernetes_kubelet_config`: names are case-sensitive.",
+    "limit": "Correct `--limit`, or run without it.",
     "link-layer": "Set the port to Ethernet (`rdma_host_link_type`, then a reboot), or from iWARP to RoCE, or select"
     " another NIC.",
     "master-name": "Give the network another `master`, or rename the other NIC that has this name.",

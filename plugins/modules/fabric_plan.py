@@ -136,6 +136,15 @@ options:
       - So is a variable among V(variables) of O(hosts) that the collection does not read.
     type: dict
     default: {}
+  limit:
+    description: The C(--limit) of this run. A name in it that is in no group of O(inventory_groups) is an error.
+    type: str
+    default: ""
+  run_hosts:
+    description: The hosts of this run. With O(limit), they must have the control plane that begins a new cluster.
+    type: list
+    elements: str
+    default: []
   kubeconfig:
     description:
       - The kubeconfig that is used for the API on the controller. If it exists, it must be for the cluster that the

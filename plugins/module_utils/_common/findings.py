@@ -110,6 +110,7 @@ REQUIRED: t.Dict[str, str] = {
     "ipu-operator-version": "the IPU operator's release is known",
     "kubeconfig": "of a cluster that is managed elsewhere there is a kubeconfig, with the rights that site needs",
     "kubelet-config": "fields and signals of kubernetes_kubelet_config are ones that a kubelet knows",
+    "limit": "names in --limit exist, and a new cluster begins with its first control plane",
     "link-layer": "macvlan is for RoCE, ipoib for InfiniBand; RDMA of pods does not work over iWARP",
     "locked-memory": "the host's limit of locked memory is what the proof expects",
     "master-name": "the master's name belongs to one NIC on each host",

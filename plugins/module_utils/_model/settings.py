@@ -67,6 +67,8 @@ class Settings:
     artifacts_dir: str  # folder for the files of the plan; empty: none
     inventory_sources: t.Sequence[str]
     inventory_groups: t.Mapping[str, t.Sequence[str]]  # all groups with their hosts
+    limit: str  # --limit of this run; empty: none
+    run_hosts: t.Collection[str]  # hosts of this run
     site_variables: t.Collection[str]  # names of all variables that the collection reads
     allow: t.Sequence[str]  # names of checks
     manage_kubernetes: bool

@@ -57,6 +57,7 @@ from .host_ports import (
 from .host_sizes import read_sizes
 from .hosts import Hosts, check_inventory, place_hosts
 from .ipu_operator import check_ipu_operator, describe_release, labels_in_use
+from .limit import check_limit
 from .macvlan_masters import name_masters
 from .names import check_foreign_variables, check_groups, check_variables
 from .network_operator import check_network_operator
@@ -112,6 +113,7 @@ def build_plan(settings: Settings, observations: Observations, today: str, recor
         check_foreign_variables(observations, findings)
     check_certificates(hosts, settings.renew_days, settings.manage_kubernetes, findings)
     running = find_running(hosts, settings.manage_kubernetes, findings)
+    check_limit(settings, hosts, findings)
     check_own_cidrs(settings, hosts, running, findings)
     settings = adopt(settings, running)
     kubernetes = cluster.kubernetes_version(settings, hosts)

@@ -120,9 +120,9 @@ def summarize(
 ) -> Summary:
     """The outcome of the plan.
 
-    drifted: None if the playbook drift has not compared since. lacking: networks that the cluster does not have. Nothing
-    is left to do only if site has applied a plan with the same decisions: hosts do not show whether a cluster is
-    complete.
+    drifted: None if the playbook drift has not compared since. lacking: networks that the cluster does not have.
+    Nothing is left to do only if site has applied a plan with the same decisions: hosts do not show whether a cluster
+    is complete.
     """
     words = [change["word"] for change in hosts.values()]
     counts = {word: words.count(word) for word in WORDS if word in words}

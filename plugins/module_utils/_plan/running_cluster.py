@@ -224,7 +224,8 @@ def _check_kubeconfig(settings: Settings, running: Running, findings: Findings) 
             [running.host],
             "The kubeconfig on the controller is of another cluster than the hosts.",
             f"{config.path} leads to {config.server}, and its CA is not the one that {running.host} trusts",
-            "Move the file away, or set fabric_kubeconfig to that of this cluster. A proxy may have a CA of its own.",
+            ("Move the file away" if settings.manage_kubernetes else "Copy a kubeconfig of this cluster there")
+            + ", or set fabric_kubeconfig to that of this cluster. A proxy may have a CA of its own.",
         )
 
 
@@ -333,7 +334,7 @@ def check_own_kubeconfig(settings: Settings, findings: Findings) -> None:
             f"{path} has the server {server}",
             "Write an address of the API that this controller reaches into it, such as a control plane's.",
         )
-    elif not settings.api_answers:
+    elif not settings.api_answers and not findings.has_error("other-cluster"):  # TLS refuses it with a wrong CA
         findings.error(
             "kubeconfig",
             [],

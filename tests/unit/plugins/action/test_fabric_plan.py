@@ -211,6 +211,8 @@ def test_options_are_the_settings_with_the_defaults_of_the_role():
         "artifacts_dir",
         "inventory_sources",
         "inventory_groups",
+        "limit",
+        "run_hosts",
         "kubeconfig",
     }
     own |= {

@@ -972,6 +972,16 @@ DONE: t.List[t.Tuple[str, t.Union[str, Fault], Done]] = [
         Done("systemd-machine-id-setup", {"w1/host/machine_id": f"{12:032x}"}),
     ),
     (
+        "limit",
+        Fault(settings={"inventory_groups": {"kube_node": ["w1", "w2"]}, "limit": "w1,w3"}),
+        Done("Correct --limit", settings={"inventory_groups": {"kube_node": ["w1", "w2"]}, "limit": "w1,w2"}),
+    ),
+    (
+        "limit",
+        Fault(settings={"limit": "w*", "run_hosts": ["w1", "w2"]}),
+        Done("with cp1 in it", settings={"limit": "cp1,w*", "run_hosts": ["cp1", "w1", "w2"]}),
+    ),
+    (
         "unknown-group",
         Fault(settings={"inventory_groups": {"kube_nodes": ["w1"], "kube_node": ["w2"]}}),
         Done("Did you mean kube_node", settings={"inventory_groups": {"kube_node": ["w1", "w2"]}}),
