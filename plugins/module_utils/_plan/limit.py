@@ -48,4 +48,5 @@ def check_limit(settings: Settings, hosts: Hosts, findings: Findings) -> None:
 
 def _is_bare(host: PlacedHost) -> bool:
     """Whether a host was seen in this run, and has nothing of a control plane."""
-    return bool(host.facts) and not host.observation.get("recalled") and not host.facts["cluster"]["present"]
+    recalled = host.observation.get("recalled")
+    return host.facts is not None and not recalled and not host.facts["cluster"]["present"]
