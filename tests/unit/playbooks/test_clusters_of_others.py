@@ -46,7 +46,7 @@ def test_refused(tmp_path, playbook, variables, step, name, managed):
     run = play(tmp_path, f"ipu.fabric.{playbook}", GROUPS, hosts(tmp_path, name), **variables)
     assert run.code != 0
     assert "This cluster is managed elsewhere" in run.said, run.text
-    seen = f"fabric_manage_kubernetes is {str(managed).lower()}, the hosts are nodes of {name}."
+    seen = f"fabric_manage_kubernetes is {str(managed).lower()}; the host is a node of {name}."
     assert (seen in run.said, step in run.said) == (True, True), run.text
     assert {call.module for call in run.calls} <= LOOKS
 

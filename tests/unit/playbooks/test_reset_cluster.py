@@ -70,7 +70,7 @@ def test_a_cluster_that_others_built_is_not_taken_away(tmp_path):
     run = reset(tmp_path, fabric_reset_name=NAME, answers=answers)
     assert run.code != 0
     assert "This cluster is managed elsewhere" in run.said, run.text
-    assert "a control plane lacks /etc/sysctl.d/99-z-kubernetes.conf" in run.said, run.text
+    assert "the control plane lacks /etc/sysctl.d/99-z-kubernetes.conf" in run.said, run.text
     assert resets(run) == []
 
 
