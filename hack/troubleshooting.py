@@ -42,6 +42,7 @@ STEPS = {
     "cluster-stack": "Set `fabric_stack` to that of the cluster, or [change it](guides/day-2.md#change-the-stack)."
     " If the cluster has a multus, set `fabric_multus` to `false`.",
     "cluster-unread": "Get an API server running: see `crictl ps -a` and `journalctl -u kubelet` on a control plane.",
+    "cluster-networks": "Set `fabric_prune_networks: true` to remove former networks.",
     "cluster-version": "Run `ipu.fabric.upgrade`, or set `fabric_kubernetes_version` to what the cluster runs.",
     "cni": "Set `fabric_cni` to `calico`, `flannel` or `none`.",
     "cni-directories": "Set `fabric_cni_bin_directory` and `fabric_cni_network_directory` to directories that all nodes"

@@ -306,6 +306,10 @@ options:
         it.
     type: str
     default: auto
+  prune_networks:
+    description: Whether site removes networks that are no longer planned. If not, each of them is a warning.
+    type: bool
+    default: false
   nic_policy:
     description:
       - Which policy of the network operator has the RDMA device plugin. V(cluster) is the NicClusterPolicy, V(node) are

@@ -94,6 +94,7 @@ REQUIRED: t.Dict[str, str] = {
     "cidr": "CIDRs are valid and do not overlap",
     "cluster-cidr": "`fabric_pod_cidr` and `fabric_service_cidr` match the existing cluster",
     "cluster-cni": "`fabric_cni` matches the installed pod network",
+    "cluster-networks": "all fabric networks of the existing cluster are planned",
     "cluster-nodes": "every node of the cluster is in the inventory",
     "cluster-runtime": "`fabric_runtime` matches the container runtime of the nodes",
     "cluster-stack": "`fabric_stack` matches the stack of the existing networks, and `fabric_multus` its multus",

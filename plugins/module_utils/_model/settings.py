@@ -97,6 +97,7 @@ class Settings:
     gpu: bool
     gpu_operator_version: str
     ipam: str
+    prune_networks: bool  # whether site removes networks that are no longer planned
     nic_policy: str  # which policy of the network operator configures the device plugin: auto, cluster or node
     require_rdma: bool
     memlock: str  # the locked-memory limit that the proof expects in pods at least, in the form of verify_memlock

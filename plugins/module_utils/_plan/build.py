@@ -82,6 +82,7 @@ from .running_cluster import (
     check_own_pod_network,
     check_running,
     check_stack,
+    check_unplanned,
     describe_running,
     find_running,
 )
@@ -198,6 +199,7 @@ def build_plan(settings: Settings, observations: Observations, today: str, recor
     networks = plan_networks(chosen, rules, findings)
     check_blocks(running, networks, findings)
     check_stack(running, networks, releases, findings)
+    check_unplanned(settings, running, networks, releases, findings)
     check_multus(settings, running, networks, releases, findings)
     check_shared_nics(running, chosen, networks, settings.pods_per_node, findings)
     check_own_devices(chosen, networks, vipu_of, settings.pods_per_node, findings)

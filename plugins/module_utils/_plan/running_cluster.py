@@ -266,6 +266,27 @@ def check_stack(
             )
 
 
+def check_unplanned(
+    settings: Settings,
+    running: t.Optional[Running],
+    networks: t.Sequence[PlannedNetwork],
+    releases: Releases,
+    findings: Findings,
+) -> None:
+    """Warn of networks that stay, such as a renamed one: roles refuse two with the same addresses."""
+    name, there = stack_name(releases), running.facts.get("fabric_networks", []) if running else []
+    left = sorted({each["name"] for each in there if each["stack"] == name} - {one["name"] for one in networks})
+    if running and left and networks and not settings.prune_networks:
+        findings.warning(
+            "cluster-networks",
+            [running.host],
+            "The cluster has fabric networks that are not planned. If one has planned addresses, site refuses.",
+            f"{STACKS[name].network} {', '.join(left)}",
+            "Set fabric_prune_networks to true to remove former networks, also renamed ones. Networks of others with"
+            " addresses of their own can stay.",
+        )
+
+
 def multus_problem(variable: str, wanted: bool, others: t.Sequence[str]) -> t.Tuple[str, str]:
     """What is wrong with multus, if there are two or none, and what to do; both empty if nothing is wrong."""
     if wanted and others:

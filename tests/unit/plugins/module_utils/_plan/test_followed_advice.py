@@ -710,6 +710,11 @@ DONE: t.List[t.Tuple[str, t.Union[str, Fault], Done]] = [
         Done("Set ip to the address at which the other hosts reach it", {"w1/address": "10.88.0.12"}),
     ),
     (
+        "cluster-networks",
+        "a fabric network was renamed, and the cluster still has the former one",
+        Done("Set fabric_prune_networks to true", settings={"prune_networks": True}),
+    ),
+    (
         "cluster-nodes",
         "the cluster has a node that is not in the inventory",
         Done("ipu.fabric.remove_node", {"cp1/host/cluster/nodes": []}),

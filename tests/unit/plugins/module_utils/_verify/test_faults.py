@@ -425,6 +425,13 @@ FAULTS: t.Dict[str, Fault] = {
     "the site names a pod network for a cluster that others manage": Fault(
         hosts={"cp1/variables": ["fabric_cni"]}, settings={"manage_kubernetes": False, "cni": "flannel"}
     ),
+    "a fabric network was renamed, and the cluster still has the former one": Fault(
+        hosts={
+            "cp1/host/cluster": sites.running(
+                fabric_networks=[{"stack": "network_operator", "name": name} for name in ("former", "rdma-net")]
+            )
+        }
+    ),
     "the cluster has a node that is not in the inventory": Fault(
         hosts={"cp1/host/cluster": sites.running(nodes=[{"name": "w9", "machine_id": "9"}])}
     ),
