@@ -50,10 +50,10 @@ class ActionModule(ActionBase):
         if not files:
             there = ", ".join(sorted({name.rpartition("/")[0] for name in every}))
             raise FabricError(
-                "The bundle has nothing of this part.",
+                "The bundle has no files for this part.",
                 f"{os.path.join(bundle, LIST)}, {part}",
-                f"there is {there}",
-                "Make a bundle for these hosts too: bundle_platforms of ipu.fabric.bundle.",
+                f"it has {there}",
+                "Make a bundle for these hosts too: run ipu.fabric.bundle with their platforms in bundle_platforms.",
                 code="not-found",
             )
         asked = {"directory": options["directory"], "files": files}

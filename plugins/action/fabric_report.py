@@ -109,7 +109,7 @@ class ActionModule(ControllerAction):
         plan, folder = options["plan"], options["artifacts_dir"]
         only = options["checks"]
         narrow.known_checks(options["allow_unproven"], "Only checks can be accepted unproven.", "allow_unproven")
-        narrow.known_checks(only, "Only checks that exist can be made alone.", "checks")
+        narrow.known_checks(only, "Only existing checks can be run alone.", "checks")
         for name in LIMITS.values():
             read_limit(name, options[name])
         probe = options.get("probe") or read_probe(options.get("probe_file"))

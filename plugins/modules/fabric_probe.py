@@ -251,7 +251,7 @@ from ..module_utils._verify.slices import last_proofs, next_slice, without_nodes
 
 
 def body(module: AnsibleModule) -> t.Dict[str, t.Any]:
-    known_checks(module.params["checks"], "Only checks that exist can be made alone.", "checks")
+    known_checks(module.params["checks"], "Only existing checks can be run alone.", "checks")
     if module.check_mode:
         reason = "check mode creates no pods, and proof needs them"
         return {"changed": False, "probe": {"probed": False, "reason": reason}}

@@ -42,14 +42,14 @@ def kubeconfig_without_programs(text: str) -> str:
     try:
         strange = _strange(yaml.safe_load(text))
     except (AttributeError, KeyError, TypeError, yaml.YAMLError):
-        strange = ["no kubeconfig"]
+        strange = ["it is not a kubeconfig"]
     if strange:
         raise FabricError(
             "The kubeconfig of a control plane is used on the controller, so it may only have a server, keys and"
             " certificates.",
             "admin.conf of the control plane",
             ", ".join(strange),
-            "Find out who changed it. kubeadm makes another one: kubeadm init phase kubeconfig admin.",
+            "Find out who changed it. For a new one, move it away and run kubeadm init phase kubeconfig admin.",
             code="unsafe",
         )
     return text
@@ -84,4 +84,4 @@ def _fault(path: str) -> str:
         return "may not be read by the user that runs this"
     if not read_file(path).strip():
         return "is empty"
-    return "is no kubeconfig, or its current-context names none of its contexts and clusters"
+    return "is not a kubeconfig, or its current-context leads to none of its clusters"

@@ -68,7 +68,7 @@ def variables_of(
                 "Settings of a site are variables of the inventory, and not facts that come from a host.",
                 f"ansible_facts of {name}",
                 ", ".join(facts),
-                "Set them in the inventory. If nothing of this site sets such facts, see what answers on that host.",
+                "Set them in the inventory. If nothing here sets such facts, find out what answers on that host.",
                 code="unsafe",
             )
     return variables
@@ -106,7 +106,7 @@ def error_of(source: str, where: str, result: Result) -> t.Dict[str, str]:
             "what": HUNG,
             "where": where,
             "seen": f"nothing within {limit} s",
-            "next_step": f"{HUNG_STEP} Or remove it from the inventory.",
+            "next_step": f"{HUNG_STEP} Or remove the host from the inventory.",
         }
     said = result.get("error", {})
     # If no module answered, what the host wrote instead says why.

@@ -32,12 +32,12 @@ def sign(path: str, data: bytes) -> bytes:
         raise unusable(path, error.strerror or str(error), f"Make a key: {MAKE}") from error
     if mode & (stat.S_IRWXO | stat.S_IWGRP):
         raise unusable(
-            path, f"its mode is {mode:04o}: others may use it, or a group may replace it", f"chmod 600 {path}"
+            path, f"its mode is {mode:04o}: others may use it, or a group may replace it", f"Run chmod 600 {path}"
         )
     try:
         key = load_pem_private_key(text, password=None)
     except (TypeError, ValueError) as error:  # a TypeError: it has a passphrase
-        seen = "it has a passphrase" if isinstance(error, TypeError) else "it is no private key in PEM"
+        seen = "it has a passphrase" if isinstance(error, TypeError) else "it is not a private key in PEM"
         raise unusable(path, seen, f"Make a key without a passphrase: {MAKE}") from error
     if isinstance(key, EllipticCurvePrivateKey):
         return key.sign(data, ECDSA(SHA256()))

@@ -91,7 +91,7 @@ def network_interfaces(network: str) -> t.List[str]:
         try:
             named = [str(each.get("interface") or "") for each in json.loads(network)]
         except (ValueError, AttributeError) as error:
-            step = "Give names with commas between, or a JSON list of objects."
+            step = "Give names separated by commas, or a JSON list of objects."
             raise FabricError("Networks are read as multus reads them.", "network", network, step) from error
     else:
         named = [part.strip().partition("@")[2] for part in network.split(",") if part.strip()]
@@ -177,18 +177,18 @@ class _Choice(t.NamedTuple):
 
 
 CHOICES = (
-    _Choice("transport", ("roce", "tcp"), "An MPIJob has a transport.", "Use roce, or tcp to compare with."),
+    _Choice("transport", ("roce", "tcp"), "An MPIJob needs a transport.", "Use roce, or tcp to compare with."),
     _Choice(
         "pml",
         ("ucx", "ob1"),
-        "MPI has a way to send its own messages.",
+        "MPI needs a way to send its own messages.",
         "Use ucx, or ob1 to send them over TCP.",
     ),
     # The CRD allows any text here, and the operator then deletes nothing.
     _Choice(
         "clean_pod_policy",
         POLICIES,
-        "An MPIJob has a policy for its pods.",
+        "An MPIJob needs a policy for its pods.",
         f"Use one of {', '.join(POLICIES)}.",
     ),
 )
@@ -202,7 +202,7 @@ def check(settings: MpiJob, where: str) -> None:
             raise FabricError(choice.what, f"{where}, {choice.key}", str(given), choice.step)
     if not settings.command:
         step = "Give the program as a list."
-        raise FabricError("An MPIJob runs a program.", f"{where}, command", "nothing", step)
+        raise FabricError("An MPIJob needs a program.", f"{where}, command", "nothing", step)
     without = networks_without_rdma(settings)
     if settings.transport == "roce" and not settings.privileged and without:
         raise FabricError(

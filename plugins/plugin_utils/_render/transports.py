@@ -195,8 +195,8 @@ def way_of(transport: str, moved: t.Sequence[Moved], least: int, interfaces: t.S
         if sockets:
             return Way(transport, FAILED, f"{most(sockets)} {said}, and no RDMA device as much: that was TCP")
         if any(each.port == NO_PORT for each in moved) and not seen_rdma:
-            no_tcp = f"the pods' interfaces moved less than {amount_text(least, 'bytes')}: that was no TCP"
-            return Way(transport, UNPROVEN, f"{no_tcp}, but no counter of an RDMA device shows it. {NEED_RDMA}")
+            no_tcp = f"the pods' interfaces moved less than {amount_text(least, 'bytes')}: that was not TCP"
+            return Way(transport, UNPROVEN, f"{no_tcp}, but no counter of an RDMA device shows the data. {NEED_RDMA}")
         return Way(transport, UNPROVEN, f"no counter shows the path of the data. {NEED_RDMA}")
     right = [each for each in sockets if not interfaces or each.device in interfaces]
     if right:
@@ -320,7 +320,7 @@ def transport_comparison(measured: Measured) -> Comparison:
             last = texts.get(transport) or ""
             seen = telling_line(printable(last if isinstance(last, str) else "\n".join(last)))
             step = "Run a program that prints tables as osu_latency and osu_bw do, and give its whole log."
-            raise FabricError("Each transport was measured.", f"logs.{transport}", seen, step)
+            raise FabricError("Each transport has to be measured.", f"logs.{transport}", seen, step)
     tables = tables_of(logs["roce"], logs["tcp"])
     moved = [each for transport, log in logs.items() for each in moved_by(transport, log)]
     ways = []

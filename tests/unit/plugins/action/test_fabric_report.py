@@ -186,7 +186,7 @@ def test_openssl_verifies_the_signature(kind: str, prove: t.Callable[..., t.Any]
     [
         (lambda key: key.chmod(0o644), "its mode is 0644"),
         (lambda key: key.chmod(0o660), "its mode is 0660"),
-        (lambda key: key.write_text("nothing"), "it is no private key"),
+        (lambda key: key.write_text("nothing"), "it is not a private key"),
         (lambda key: key.unlink(), "No such file"),
         (lambda key: make_key(key, "ED25519"), "neither RSA nor EC"),
         (lambda key: make_key(key, "EC", "-aes256", "-pass", "pass:word"), "it has a passphrase"),

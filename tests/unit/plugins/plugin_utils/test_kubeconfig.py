@@ -35,8 +35,8 @@ def test_what_kubeadm_writes_is_taken():
         (kubeconfig(user={"client-key": "/root/.ssh/id_rsa"}), "user client-key"),
         (kubeconfig(cluster={"proxy-url": "http://10.9.9.9"}), "cluster proxy-url"),
         (kubeconfig(cluster={"insecure-skip-tls-verify": True}), "cluster insecure-skip-tls-verify"),
-        ("", "no kubeconfig"),
-        ("a: [", "no kubeconfig"),
+        ("", "it is not a kubeconfig"),
+        ("a: [", "it is not a kubeconfig"),
     ],
 )
 def test_what_would_run_or_read_something_on_the_controller_is_refused(text, seen):
@@ -50,9 +50,12 @@ def test_what_would_run_or_read_something_on_the_controller_is_refused(text, see
         (None, ""),
         ("", "is empty"),
         ("\n", "is empty"),
-        ("apiVersion: v1\n", "is no kubeconfig, or its current-context"),
-        ("<html>", "is no kubeconfig, or its current-context"),
-        (kubeconfig().replace("current-context: a", "current-context: b"), "is no kubeconfig, or its current-context"),
+        ("apiVersion: v1\n", "is not a kubeconfig, or its current-context"),
+        ("<html>", "is not a kubeconfig, or its current-context"),
+        (
+            kubeconfig().replace("current-context: a", "current-context: b"),
+            "is not a kubeconfig, or its current-context",
+        ),
     ],
 )
 def test_a_file_that_leads_to_no_cluster_says_why(tmp_path, text, fault):
