@@ -169,7 +169,7 @@ def make_plan(
     approved = settings.plan_file.path if settings.plan_file else ""
     if folder and "artifacts-dir" not in errors:
         keep_plan(folder, plan, cache, check_mode, approved)
-    title = f"Plan, the one in {approved}" if approved and not reported & {"plan-file", "plan-moved"} else "Plan"
+    title = f"Plan, as in {approved}" if approved and not reported & {"plan-file", "plan-moved"} else "Plan"
     known = [] if all_findings else known_findings(earlier.last)
     return {"changed": False, "plan": plan, "text": as_text(plan, title, known)}
 

@@ -20,7 +20,7 @@ def see_plan(path: str) -> t.Optional[PlanFile]:
     except OSError as error:
         return PlanFile(path, error.strerror or str(error), None)
     except ValueError as error:
-        return PlanFile(path, f"it is no JSON: {error}", None)
+        return PlanFile(path, f"it is not JSON: {error}", None)
     if not isinstance(content, dict) or not isinstance(content.get("hosts"), dict):
-        return PlanFile(path, "it is JSON, but no plan", None)
+        return PlanFile(path, "it is JSON, but not a plan", None)
     return PlanFile(path, "", content)

@@ -30,7 +30,7 @@ def count_of(wanted: t.Union[int, str], nodes: int, what: str, where: str) -> in
 
 def at_most(wanted: t.Union[int, str], nodes: int) -> int:
     """How many nodes fabric_max_unproved allows."""
-    return count_of(wanted, nodes, "The most nodes that a failed proof may close are", "fabric_max_unproved")
+    return count_of(wanted, nodes, "The number of nodes that a failed proof may close has to be", "fabric_max_unproved")
 
 
 def with_unproved(mode: str, tolerations: t.Sequence[t.Mapping[str, t.Any]]) -> t.List[t.Mapping[str, t.Any]]:

@@ -65,7 +65,7 @@ def _sentence(path: str, text: str) -> str:
 
 def _text(value: t.Any) -> str:
     if value is ABSENT:
-        return "not there"
+        return "absent"
     if value in ("", None):
         return "none"
     if isinstance(value, dict):  # its scalar fields are enough to identify it

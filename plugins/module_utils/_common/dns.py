@@ -9,9 +9,9 @@ import re
 LOOP = re.compile(r"plugin/loop: Loop .* detected")  # what it logs then
 LOOP_STEP = (
     "Write the real servers into a file on every host, and name it in kubernetes_kubelet_config: {resolvConf: FILE}."
-    " Or run systemd-resolved, whose own servers kubeadm takes."
+    " Or run systemd-resolved: kubeadm then uses the servers of systemd-resolved."
 )
 LOOPED_STEP = (
-    f"{LOOP_STEP} Run site, which tells the kubelets; pods keep the servers that they were started with, so then"
-    " `kubectl -n kube-system delete pods -l k8s-app=kube-dns` and run it again."
+    f"{LOOP_STEP} Run site, which tells the kubelets. Pods keep the servers that they were started with, so then run"
+    " `kubectl -n kube-system delete pods -l k8s-app=kube-dns`, and run site again."
 )

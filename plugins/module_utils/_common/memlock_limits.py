@@ -16,7 +16,7 @@ def limit_bytes(limit: str) -> float:
         return math.inf
     number, factor = (limit[:-1], FACTORS[limit[-1]]) if limit[-1:] in FACTORS else (limit, 1)
     if not number.isdigit():
-        raise ValueError(f"{limit!r} is no limit")
+        raise ValueError(f"{limit!r} is not a limit")
     return int(number) * factor
 
 

@@ -12,7 +12,7 @@ from .result import FabricError
 
 
 def not_toml(seen: str) -> FabricError:
-    what, step = "Settings have to be what TOML can express.", "Write mappings, lists, texts, numbers and booleans."
+    what, step = "Settings have to be what TOML can express.", "Write mappings, lists, strings, numbers and booleans."
     return FabricError(what, "the settings", seen, step, code="invalid-input")
 
 
@@ -48,5 +48,5 @@ def format_table(mapping: t.Mapping[str, object], path: t.Tuple[str, ...] = ()) 
 def to_toml(mapping: object) -> str:
     """Nested mappings as tables, in the order of their keys; sufficient for files such as containerd's."""
     if not isinstance(mapping, t.Mapping):
-        raise not_toml(f"the whole is a {type(mapping).__name__}")
+        raise not_toml(f"the top level is a {type(mapping).__name__}")
     return "\n".join(format_table(mapping)).lstrip("\n") + "\n"

@@ -32,7 +32,7 @@ def check_addresses(rules: AddressRules, hosts: Hosts, findings: Findings) -> No
                 [host.name],
                 "A node needs an address that the other hosts reach.",
                 _why_none(rules),
-                f"Set ip of the host in the inventory, or {VARIABLE} to an interface or a subnet of all hosts.",
+                f"Set ip of the host in the inventory, or {VARIABLE} to an interface or a subnet that all hosts have.",
             )
             continue
         _check_interfaces(host, findings)
@@ -55,8 +55,8 @@ def check_moved(hosts: Hosts, nodes: t.Sequence[NodeIdentity], findings: Finding
                 "A node keeps the address with which it joined, and the plan has another one.",
                 f"the node {host.node} has {joined} in the cluster; by its default route, its ip or {VARIABLE} the host"
                 f" would have {','.join(host.addresses)}",
-                f"Set ip of the host in the inventory to {joined}, or {VARIABLE} to what gives it. To move the node to"
-                " another address, remove it with ipu.fabric.remove_node, then run site.",
+                f"Set ip of the host in the inventory to {joined}, or {VARIABLE} to an interface or a subnet with that"
+                " address. To move the node to another address, remove it with ipu.fabric.remove_node, then run site.",
             )
 
 
@@ -115,8 +115,8 @@ def _check_families(rules: AddressRules, host: PlacedHost, findings: Findings) -
         f"the cluster has {wanted}; the host's interface, or its ip, has {there} alone"
         if set(has) != set(rules.families)
         else f"the cluster has {wanted}; ip has {there}",
-        "Give the host a lasting address of each, or set ip (with a comma between the two); or use CIDRs of one family"
-        " in fabric_pod_cidr and fabric_service_cidr.",
+        "Give the host a permanent address of each family, or set ip to both, separated by a comma; or use CIDRs of one"
+        " family in fabric_pod_cidr and fabric_service_cidr.",
     )
 
 
@@ -137,6 +137,6 @@ def check_node_ranges(settings: Settings, cidrs: ClusterCidrs, nodes: int, findi
                 "cidr",
                 [],
                 "flannel takes a range of fabric_pod_cidr for each node, and there are too few.",
-                f"{cidr} has {ranges} of /{bits}; the inventory has {nodes} hosts",
+                f"ranges of /{bits} in {cidr}: {ranges}; hosts in the inventory: {nodes}",
                 f"Before the cluster is built, set fabric_pod_cidr to a /{fitting} or larger, or fabric_cni to calico.",
             )

@@ -41,7 +41,7 @@ TITLES = {
 NAMES = 8  # host names in one sentence
 WORDS = ("in the file", "now")
 SINCE = ("before", "now")
-NEXT_RECORDED = "Look at both. Nothing is applied from a recording."
+NEXT_RECORDED = "Compare the two plans. Nothing is applied from a recording."
 FINDINGS = 40  # differences that get their own finding
 FIELDS = 8  # fields shown of one difference
 NEXT = (
@@ -117,16 +117,22 @@ def check_approved(file: t.Optional[PlanFile], plan: Plan, findings: Findings) -
         report(
             "plan-moved",
             filter(None, [each.host]),
-            f"{each.thing} as in the approved plan, {file.path}.",
+            f"{each.thing} has to be as in the approved plan, {file.path}.",
             seen,
             next_step,
         )
     for seen in _rest(found, FINDINGS, "difference"):
-        report("plan-moved", [], f"All decisions as in the approved plan, {file.path}.", seen, next_step)
+        report("plan-moved", [], f"All decisions have to be as in the approved plan, {file.path}.", seen, next_step)
 
 
 def _refuse(file: PlanFile, findings: Findings, seen: str, next_step: str) -> None:
-    findings.error("plan-file", [], f"An approved plan of these hosts: {file.path}.", seen, next_step)
+    findings.error(
+        "plan-file",
+        [],
+        f"fabric_plan_file has to be an approved plan of these hosts: {file.path}.",
+        seen,
+        next_step,
+    )
 
 
 def _rest(items: t.Sequence[object], shown: int, word: str) -> t.List[str]:
@@ -137,7 +143,7 @@ def _rest(items: t.Sequence[object], shown: int, word: str) -> t.List[str]:
 def _strangers(approved: Content, now: Content) -> str:
     """Hosts that only one of the two plans has; empty if both have the same."""
     if not set(approved) & set(now):
-        return f"it is of other hosts: {shorten_list(sorted(approved), NAMES) or 'none'}"
+        return f"it is a plan of other hosts: {shorten_list(sorted(approved), NAMES) or 'none'}"
     sides = (("only in the file", set(approved) - set(now)), ("only in the inventory", set(now) - set(approved)))
     return "; ".join(f"{words}: {shorten_list(sorted(names), NAMES)}" for words, names in sides if names)
 

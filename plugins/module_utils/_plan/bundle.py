@@ -74,7 +74,7 @@ def _check_releases(bundle: Bundle, releases: Releases, managed: bool, findings:
         findings.error(
             CHECK,
             [],
-            "The bundle has other releases than the plan.",
+            "The bundle's releases are not those of the plan.",
             f"it has {', '.join(differing)}",
             f"{NEW} Or set the site's variables to the bundle's releases.",
         )
@@ -91,7 +91,7 @@ def _check_packages(bundle: Bundle, packages: t.Mapping[str, str], findings: Fin
             findings.error(
                 CHECK,
                 [],
-                f"The bundle has no {package}, for which {variable} asks.",
+                f"The bundle has no {package}, which {variable} needs.",
                 f"no such package for {', '.join(lacking)}",
                 f"{NEW} Or leave {variable} empty.",
             )
@@ -103,7 +103,7 @@ def _check_platforms(bundle: Bundle, hosts: Hosts, findings: Findings) -> None:
         findings.error(
             CHECK,
             [name for name, one in platforms.items() if one == platform],
-            "The bundle has no packages for a host.",
+            "The bundle has no packages for this host.",
             f"the host is {platform}, the bundle has {', '.join(bundle['platforms'])}",
             NEW,
         )

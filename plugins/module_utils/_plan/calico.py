@@ -35,9 +35,9 @@ def check_autodetection(running: t.Optional[Running], chosen: t.Sequence[Network
                     sorted({link.host.name for link in taken}),
                     "Calico may take a fabric NIC's address, and send the pod network's traffic there.",
                     f"{variable} of {pods['seen']} is {method}, which allows {shorten_list(nics, SHOWN)}",
-                    f"In the Installation default set {setting} to {{kubernetes: NodeInternalIP}}."
+                    f"In the Installation named default, set {setting} to {{kubernetes: NodeInternalIP}}."
                     if by_operator
-                    else f"kubectl set env {_place(pods['seen'])} {variable}=kubernetes-internal-ip",
+                    else f"Run kubectl set env {_place(pods['seen'])} {variable}=kubernetes-internal-ip",
                 )
 
 

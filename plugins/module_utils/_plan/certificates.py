@@ -17,9 +17,9 @@ from .hosts import Hosts, PlacedHost
 CHECK = "certificates"
 TOKENS = "cni-tokens"
 RENEW = "Run the playbook ipu.fabric.renew_certificates."
-ELSEWHERE = "Renew them with what manages this cluster."
+ELSEWHERE = "Renew them with the tool that manages this cluster."
 AUTHORITY = (
-    "kubeadm has no command for it: plan a day for a new CA, see"
+    "kubeadm has no command that renews a CA: schedule its replacement, see"
     " https://kubernetes.io/docs/tasks/tls/manual-rotation-of-ca-certificates/."
 )
 
@@ -60,7 +60,7 @@ def check_certificates(hosts: Hosts, days: int, managed: bool, findings: Finding
                 findings.warning(
                     CHECK,
                     [host.name],
-                    f"{'A CA ends' if authority else 'Certificates of the cluster end'} within {days} days.",
+                    f"{'A CA expires' if authority else 'Certificates of the cluster expire'} within {days} days.",
                     ", ".join(map(describe_end, named)),
                     next_step,
                 )
@@ -82,11 +82,11 @@ def check_cni_tokens(
         findings.error(
             TOKENS,
             short,
-            f"Tokens end after an hour, and {' and '.join(keeping)} of the network operator never read theirs again: "
+            f"Tokens expire after an hour, and {' and '.join(keeping)} of the network operator can't reload theirs: "
             "from then on no pod gets its network.",
             "the API server is given service-account-extend-token-expiration=false",
-            "Take it out of kubernetes_cluster_config, or of what else sets it. Where it has to stay, run site with "
-            "--tags network_operator every half hour: it starts these pods again before their tokens end.",
+            "Take it out of kubernetes_cluster_config, or out of whatever else sets it. If it has to stay, run site "
+            "with --tags network_operator every half hour: that restarts these pods before their tokens expire.",
         )
     for host in hosts.values():
         tokens, now = _observed(host, "cni_token_ends")
@@ -95,9 +95,9 @@ def check_cni_tokens(
             findings.warning(
                 TOKENS,
                 [host.name],
-                f"Tokens of CNI plugins have ended, or end within {days} days. Then no pod gets its network.",
+                f"Tokens of CNI plugins have expired, or expire within {days} days: then no pod gets its network.",
                 ", ".join(map(describe_end, named)),
-                "Run site, which starts multus of the network operator again. Other plugins: restart their pods.",
+                "Run site, which restarts multus of the network operator. For other plugins, restart their pods.",
             )
 
 

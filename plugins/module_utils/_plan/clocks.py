@@ -32,7 +32,7 @@ def read_servers(given: t.Sequence[object], findings: Findings) -> t.List[str]:
             [],
             f"An entry of {VARIABLE} is not valid.",
             ", ".join(map(repr, wrong)),
-            "Write names or addresses alone, such as ntp1.example.org. Options for chrony belong into its own files.",
+            "Write names or addresses alone, such as ntp1.example.org. Options of chrony belong in its own files.",
         )
     return [name for name in names if name not in wrong]
 
@@ -57,7 +57,7 @@ def _check_time(host: PlacedHost, facts: HostFacts, servers: t.Sequence[str], se
             step = f"Name the site's NTP servers in {VARIABLE}: {sets_up}. Or set the clock yourself."
             findings.error("time", [host.name], what, seen, step)
         elif has_chrony and clock["synchronized"]:
-            step = "See the controller's clock: that of the host is synchronized by chrony."
+            step = "Check the controller's clock: that of the host is synchronized by chrony."
             findings.error("time", [host.name], what, seen, step)
         else:
             findings.warning("time", [host.name], what, seen, f"Nothing: {sets_up}, and chrony sets the clock.")
@@ -66,7 +66,7 @@ def _check_time(host: PlacedHost, facts: HostFacts, servers: t.Sequence[str], se
             step = f"Name the site's NTP servers in {VARIABLE}: {sets_up}. Or set up a time service yourself. A"
             step += " container needs none: its clock is that of its machine."
         elif has_chrony:
-            step = "See `chronyc -n sources` there, or wait if chrony has just begun."
+            step = "Look at `chronyc -n sources` on the host, or wait if chrony has just started."
         else:
             step = f"Nothing: {sets_up}."
         what = "The clock is not synchronized by NTP."
@@ -79,16 +79,17 @@ def _check_services(host: PlacedHost, facts: HostFacts, findings: Findings) -> N
         findings.error(
             "ntp-setup",
             [host.name],
-            f"{VARIABLE} sets up chrony, and another service sets the clock of this host. It is not removed.",
+            f"{VARIABLE} sets up chrony, but another service sets the clock of this host, and site does not remove it.",
             f"{', '.join(others)} {'runs' if len(others) == 1 else 'run'}",
-            f"Remove it, such as by `apt-get remove {others[0]}`; or give it the servers, and leave {VARIABLE} empty.",
+            f"Remove it, for example with `apt-get remove {others[0]}`; or configure it yourself, and leave {VARIABLE}"
+            " empty.",
         )
 
 
 def _check_answers(host: PlacedHost, facts: HostFacts, servers: t.Sequence[str], findings: Findings) -> None:
     asked = facts["time"].get("servers", {})
     silent = [name for name in servers if asked.get(name) is False]
-    step = f"Open UDP 123 from the host to them, see DNS, or correct {VARIABLE}."
+    step = f"Open UDP 123 from the host to them, check DNS, or correct {VARIABLE}."
     seen = f"no answer from {', '.join(silent)}"
     if silent and len(silent) == len(servers):
         findings.error("ntp", [host.name], f"No NTP server of {VARIABLE} answers this host.", seen, step)

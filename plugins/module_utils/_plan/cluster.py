@@ -94,7 +94,7 @@ def plan_endpoint(settings: Settings, hosts: Hosts, findings: Findings) -> str:
             "endpoint",
             [],
             "With several control planes the endpoint should survive the loss of any of them.",
-            f"fabric_control_plane_endpoint is empty, so it is {address}, the first one's",
+            f"fabric_control_plane_endpoint is empty, so the endpoint is {address}, that of the first control plane",
             "Set fabric_control_plane_vip to a free address, or fabric_control_plane_endpoint to a load balancer,"
             " before the cluster is built: later it is hard to change.",
         )
@@ -107,7 +107,7 @@ def read_cidrs(settings: Settings, hosts: Hosts, findings: Findings) -> ClusterC
         _parse_cidrs(settings.pod_cidr, "fabric_pod_cidr", findings),
         _parse_cidrs(settings.service_cidr, "fabric_service_cidr", findings),
     )
-    free = "addresses that nothing else has" if settings.manage_kubernetes else "what the cluster has"
+    free = "addresses that nothing else has" if settings.manage_kubernetes else "the cluster's own CIDRs"
     for pods, services in itertools.product(cidrs.pods, cidrs.services):
         if pods.overlaps(services):
             findings.error(
@@ -136,7 +136,7 @@ def read_cidrs(settings: Settings, hosts: Hosts, findings: Findings) -> ClusterC
             findings.warning(
                 "cidr",
                 list(covered),
-                f"{variable} covers a DNS server of the hosts, which pods can't reach then.",
+                f"{variable} covers a DNS server of the hosts: pods could not reach it.",
                 _said(cidr, covered),
                 f"Set {variable} to addresses that nothing else has.",
             )
@@ -171,7 +171,8 @@ def _parse_cidrs(text: str, variable: str, findings: Findings) -> CidrList:
             [],
             f"{variable} is not a CIDR.",
             str(error),
-            f"Set {variable} to a CIDR such as {EXAMPLES[variable]}, or to one of IPv4 and one of IPv6 with a comma.",
+            f"Set {variable} to a CIDR such as {EXAMPLES[variable]}, or to one of IPv4 and one of IPv6, separated by a"
+            " comma.",
         )
         return []
 
@@ -209,7 +210,7 @@ def check_artifacts_dir(settings: Settings, findings: Findings) -> None:
                 [],
                 "Files of the plan must not be in the inventory directory: Ansible would read them as inventory.",
                 f"fabric_artifacts_dir is {folder}, an inventory directory is {source}",
-                "Set fabric_artifacts_dir to a folder beside it.",
+                "Set fabric_artifacts_dir to a folder outside the inventory directory.",
             )
             return
         if _is_inside(kubeconfig, source):
@@ -218,7 +219,7 @@ def check_artifacts_dir(settings: Settings, findings: Findings) -> None:
                 [],
                 "The kubeconfig should not be in the inventory directory: Ansible warns that it is no inventory.",
                 f"fabric_kubeconfig is {kubeconfig}, an inventory directory is {source}",
-                "Move it to a folder beside it, and set fabric_kubeconfig to where it is.",
+                "Move the kubeconfig out of the inventory directory, and set fabric_kubeconfig to its new path.",
             )
             return
 

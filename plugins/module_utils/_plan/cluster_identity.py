@@ -73,7 +73,7 @@ def disputed(hosts: t.Iterable[str], claims: t.Mapping[str, str]) -> t.Dict[str,
     for name, claim in claims.items():
         others = [other for other in owners.get(claim, ()) if other != name]
         if others and claim not in inventory_names(name):
-            found[name] = f"{name} says that it is {claim}, and so is {shorten_list(others, SHOWN)}"
+            found[name] = f"{name} says that it is {claim}, but that name is taken by {shorten_list(others, SHOWN)}"
     return found
 
 
@@ -110,16 +110,16 @@ def mistaken(observations: Observations, nodes: t.Sequence[NodeIdentity]) -> t.D
         addresses = known[claim].get("addresses", [])
         has, ours = observed(observations)[name].get("machine_id", ""), known[claim]["machine_id"]
         if own and claim not in own:
-            found[name] = f"{name} says that it is {claim}, and is the node {', '.join(sorted(own))} by the inventory"
+            found[name] = f"{name} says that it is {claim}, but the inventory has it as {', '.join(sorted(own))}"
         elif given and addresses and not given & normal_addresses(addresses):
             found[name] = (
-                f"{name} says that it is {claim}, which has the address {', '.join(addresses)} in the cluster, and"
-                f" {', '.join(sorted(given))} in the inventory"
+                f"{name} says that it is {claim}, which has the address {', '.join(addresses)} in the cluster, but"
+                f" {name} has {', '.join(sorted(given))} in the inventory"
             )
         elif not own and not given and claim not in inventory_names(name) and has and ours and has != ours:
             found[name] = (
-                f"{name} says that it is {claim}, which has the machine-id {ours} in the cluster, and has {has}; the"
-                " inventory has no address that decides"
+                f"{name} says that it is {claim}, which has the machine-id {ours} in the cluster, but {name} has"
+                f" {has}; no address in the inventory shows which it is"
             )
     return found
 
@@ -181,7 +181,7 @@ def known_nodes(
     for host, claim in claims.items():
         if claim != names[host]:
             source = "plan.json" if host in plan else "the inventory"
-            problems[host] = f"{host} says that it is {claim}, and is {names[host]} by {source}"
+            problems[host] = f"{host} says that it is {claim}, but {source} has it as {names[host]}"
         elif names[host] in twins:
             problems[host] = f"{host} is {names[host]}, and so is another host of the inventory"
     own = {
@@ -190,7 +190,7 @@ def known_nodes(
     }
     for host in asking:
         if host not in problems and not own[host]:
-            problems[host] = f"{host} needs a serving certificate, and no address is its own by inventory or plan"
+            problems[host] = f"{host} needs a serving certificate, but inventory and plan give it no address of its own"
     sure = [host for host in claims if host not in problems]
     return {
         "nodes": {host: names[host] for host in sure},
@@ -223,7 +223,7 @@ def check_planned(
             "The inventory or a plan has to name each host's node and the addresses in its certificates.",
             plan_file,
             f"{shorten_list(seen, SHOWN, '; ')}; these hosts are in no plan there",
-            "Run ipu.fabric.plan, and keep its file for this run (fabric_artifacts_dir). It does not need the API.",
+            "Run ipu.fabric.plan, and keep its file for this run (fabric_artifacts_dir). That does not need the API.",
             code="not-found",
         )
 
@@ -270,8 +270,8 @@ def check_cluster(observations: Observations, cluster: ClusterIdentity) -> None:
         "The kubeconfig must lead to the cluster that the hosts of this inventory are in.",
         cluster["kubeconfig"],
         why,
-        "Run in the folder of this site, or set fabric_kubeconfig (with another fabric_api_host,"
-        " fabric_api_kubeconfig) to the kubeconfig of this cluster."
+        "Run in the folder of this site, or set fabric_kubeconfig (fabric_api_kubeconfig, if fabric_api_host is not"
+        " localhost) to the kubeconfig of this cluster."
         # If this were allowed, the run would write to whichever cluster the kubeconfig belongs to.
         + (
             f" kubeadm was interrupted on {shorten_list(interrupted, SHOWN)}: ipu.fabric.site finishes it."

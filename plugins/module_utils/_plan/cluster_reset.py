@@ -98,7 +98,7 @@ def why_not(
     if silent:
         return (
             f"Every host has to answer. Seen: {silent[0]}: {hosts[silent[0]].get('msg', 'no answer')}"
-            + (f"; nor do {', '.join(silent[1:])}." if silent[1:] else "."),
+            + (f"; no answer from {', '.join(silent[1:])} either." if silent[1:] else "."),
             "Start them, or take those that are gone for good out of the inventory.",
         )
     every = {name: found["cluster"] for name, found in hosts.items()}
@@ -116,24 +116,24 @@ def why_not(
         servers = ", ".join(sorted({mark["server"] for mark in marks.values()}))
         return (
             f"Nothing shows that all hosts are in one cluster. Seen: {seen}; that of {', '.join(marks)} is {servers}.",
-            "Take the hosts of another cluster out of the inventory. One that was in this cluster is taken out of it"
-            " with kubeadm reset on that host.",
+            "Take the hosts of another cluster out of the inventory. If a host was in this cluster, run kubeadm reset"
+            " on it.",
         )
     # A host that does not report whether its API server runs may have one.
     serving = [name for name, mark in every.items() if mark.get("serves", bool(mark["server"]))]
     if not answer.get("present") and serving:
         return (
-            "An API server runs, and could not be asked: nodes that the inventory has not, and IPUJobs, would go"
-            f" unnoticed. Seen: no answer with the kubeconfig of this site, nor with that of {', '.join(serving)}.",
-            "Let it answer: where certificates have ended, run ipu.fabric.renew_certificates. If its cluster is lost,"
-            " stop it on these hosts (systemctl stop kubelet, then its container), and run again.",
+            "An API server runs, but could not be asked: nodes outside the inventory, and IPUJobs, would go unnoticed."
+            f" Seen: no answer with the kubeconfig of this site, nor with that of {', '.join(serving)}.",
+            "Make it answer: if its certificates have expired, run ipu.fabric.renew_certificates. If the cluster is"
+            " lost, stop the API server on these hosts (systemctl stop kubelet, then its container), and run again.",
         )
     # A host without a known CA may still be in a cluster.
     if not answer.get("present") or not (authorities or any(mark["server"] for mark in every.values())):
         return "", ""
     if authorities and answer["ca"] not in ("", *authorities):
         return (
-            f"The kubeconfig leads to another cluster than that of the hosts. Seen: its CA is {answer['ca']}, that of"
+            f"The kubeconfig does not lead to the cluster of the hosts. Seen: its CA is {answer['ca']}, that of"
             f" {', '.join(marks)} is {authorities.pop()}.",
             "Run in the folder of this site, or set fabric_kubeconfig to the kubeconfig of this cluster.",
         )
@@ -148,14 +148,14 @@ def why_not(
     others = [node["name"] for node in answer["nodes"] if not any(is_node(mark, node) for mark in own)]
     if others:
         return (
-            f"The cluster has nodes that the inventory has not. Seen: {shorten_list(others, SHOWN)}.",
+            f"The cluster has nodes that are not in the inventory. Seen: {shorten_list(others, SHOWN)}.",
             "Put their hosts into the inventory, or remove them first with ipu.fabric.remove_node.",
         )
     if jobs and not force:
         return (
             f"IPUJobs hold IPUs, which nobody would give back to V-IPU. Seen: {shorten_list(jobs, SHOWN)}.",
             "Delete them, or run ipu.fabric.reset with -e fabric_reset=fabric first. With -e fabric_reset_force=true"
-            " they go with the cluster, and their partitions have to be removed with vipu.",
+            " they are removed with the cluster, and you have to remove their partitions with vipu.",
         )
     return "", ""
 

@@ -45,7 +45,7 @@ def _check_disabled(name: str, facts: HostFacts, findings: Findings) -> None:
     """Find multus configurations that Cilium renamed: they stay renamed even if Cilium no longer renames new files."""
     disabled = [file for file in facts.get("cni_disabled", []) if file["plugin"] in MULTUS]
     if disabled and not any(file["plugin"] in MULTUS for file in facts["cni_files"]):
-        findings.error(CHECK, [name], cilium.WHY, f"{_describe(disabled)}, and no other of multus", cilium.ADVICE)
+        findings.error(CHECK, [name], cilium.WHY, f"{_describe(disabled)}, and no other file of multus", cilium.ADVICE)
 
 
 def _check_host(name: str, facts: HostFacts, settings: Settings, findings: Findings) -> None:
@@ -60,7 +60,7 @@ def _check_host(name: str, facts: HostFacts, settings: Settings, findings: Findi
             [name],
             "The configuration of multus has to sort first: otherwise pods get no second network.",
             f"{folder} has {_describe(files[: multus + 1])}",
-            "Remove those before it, or give them a name that sorts behind it.",
+            "Remove the files before it, or rename them so that they sort after it.",
         )
     if is_node and not files:
         findings.warning(
@@ -68,7 +68,7 @@ def _check_host(name: str, facts: HostFacts, settings: Settings, findings: Findi
             [name],
             "A node without a configuration of a pod network can't start pods.",
             f"nothing in {folder}",
-            "See the pods of the pod network on this node; site sets it up where fabric_cni names one.",
+            "Look at the pods of the pod network on this node. site installs a pod network if fabric_cni names one.",
         )
     ours = OURS.get(settings.cni) if settings.manage_kubernetes else None
     # Otherwise each node would repeat what was already reported for the cluster, or the pod network in use would go.
@@ -86,7 +86,7 @@ def _check_foreign(name: str, files: t.Sequence[CniFile], ours: CniFile, folder:
             [name],
             "Pods get the network of the first configuration, which would not be that of fabric_cni.",
             f"{folder} has {_describe(before)}, which sorts before {ours['name']}",
-            f"{remove} so that it sorts behind {ours['name']}.",
+            f"{remove} so that it sorts after {ours['name']}.",
         )
     elif foreign and len(foreign) == len(files):
         findings.warning(
@@ -94,5 +94,5 @@ def _check_foreign(name: str, files: t.Sequence[CniFile], ours: CniFile, folder:
             [name],
             "Pods that start before the pod network is up get another one, and keep it.",
             f"{folder} has {_describe(foreign)}, and no {ours['name']} yet",
-            f"{remove} to an ending other than .conf, .conflist and .json until the cluster is up.",
+            f"{remove} so that it does not end in .conf, .conflist or .json until the cluster is up.",
         )

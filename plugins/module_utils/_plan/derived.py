@@ -115,8 +115,8 @@ def resource_of(master: str, asked: str, known: t.Sequence[Resource], nodes: t.S
     if mine:
         return full_name(mine[0], nodes), ""
     if len(loose) == 1:
-        return full_name(loose[0], nodes), f"no selector names {master}: that {loose[0]} is of it is a guess"
-    several = f"any of {', '.join(loose)} may be of {master}, so it is proved without RDMA"
+        return full_name(loose[0], nodes), f"no selector names {master}: {loose[0]} is assumed to be its resource"
+    several = f"any of {', '.join(loose)} may be the resource of {master}, so it is proved without RDMA"
     return "", several if loose else ""
 
 
@@ -149,13 +149,13 @@ def main_plugin(attachment: Object) -> t.Tuple[Object, t.List[str]]:
     types = [str(each.get("type", "")) for each in plugins]
     if not any(types):
         raise LeftOutError(
-            "its CNI configuration is not to be read", "Correct spec.config; pods can't join it.", fault=True
+            "its CNI configuration can't be read, so pods can't join it", "Correct spec.config.", fault=True
         )
     place = next((number for number, cni in enumerate(types) if cni in CNIS), None)
     if place is None:
         raise LeftOutError(f"its CNI plugin is {types[0]}; only {', '.join(CNIS)} can be proved")
     if plugins[place].get("linkInContainer"):
-        raise LeftOutError("its master is an interface of the pod, which only its own pods have")
+        raise LeftOutError("its master is an interface inside its own pods (linkInContainer)")
     return plugins[place], types[place + 1 :]
 
 
@@ -230,9 +230,7 @@ def derive_network(attachment: Object, seen: ClusterObjects, known: t.Sequence[R
         wanted = wanted[:1]
     if not wanted:
         lack = f"has {resource}" if resource else "may run its pods"
-        raise LeftOutError(
-            f"no node {lack} that is not cordoned", "See `kubectl describe nodes`.", fault=bool(resource)
-        )
+        raise LeftOutError(f"no uncordoned node {lack}", "See `kubectl describe nodes`.", fault=bool(resource))
     subnets = [planned_subnet(each) for each in addresses.given]
     owners = query("metadata.ownerReferences[].kind", attachment) or ()
     network: PlannedNetwork = {
@@ -274,12 +272,12 @@ def device_resource(asked: str, chain: t.Sequence[str], known: t.Sequence[Resour
     """The resource that a pod has to request to get its own device."""
     if not asked:
         raise LeftOutError(
-            "it has no annotation that names its resource, so no pod gets a device by asking",
+            "it has no annotation that names its resource, so no pod can request a device",
             f"Set {RESOURCE} on the NetworkAttachmentDefinition.",
         )
     rdma = any(each.rdma for each in known if each.name == asked.rpartition("/")[2])
     if not rdma and "rdma" not in chain:
-        raise LeftOutError(f"nothing says that {asked} has RDMA, and without it a device proves little (isRdma)")
+        raise LeftOutError(f"nothing says that {asked} has RDMA (isRdma), and a device without RDMA proves little")
     return asked
 
 
@@ -297,7 +295,7 @@ def chosen_attachments(seen: ClusterObjects, only: t.Sequence[str]) -> t.List[Ob
             "Only networks that the cluster has can be proved.",
             "variable fabric_prove_networks",
             f"no NetworkAttachmentDefinition {', '.join(unknown)}",
-            f"Name some of these: {shorten_list(names, 20) or 'there is none'}.",
+            f"Choose from the networks of the cluster: {shorten_list(names, 20) or 'none'}.",
             code="invalid-input",
         )
     return [each for each, name in zip(ordered, names) if not only or name in wanted]
@@ -324,7 +322,7 @@ def refuse_clash(one: Candidate, taken: t.Sequence[Candidate]) -> None:
         theirs = other.network
         named = f"{theirs['namespace']}/{theirs['name']}"
         if theirs["name"] == network["name"]:
-            same = ", and says the same" if other.config == one.config else ""
+            same = " and the same configuration" if other.config == one.config else ""
             raise LeftOutError(f"{named} has the same name{same}", ALONE.format(place))
         kinds = {each.get("cni", "macvlan") for each in (network, theirs)}
         if network["master"] == theirs["master"] and kinds == {"macvlan", "ipvlan"}:
@@ -339,9 +337,9 @@ def derive_networks(seen: ClusterObjects, only: t.Sequence[str]) -> t.Tuple[t.Li
         place = name_of(attachment)
         try:
             if shared is not None and place[0] not in shared:
-                step = f"Let multus share it (globalNamespaces), or prove one like it in {min(shared)}."
+                step = f"Let multus share its namespace (globalNamespaces), or prove one like it in {min(shared)}."
                 raise LeftOutError(
-                    "multus keeps namespaces apart (namespaceIsolation), and the proof has its own", step
+                    "multus keeps namespaces apart (namespaceIsolation), and the proof runs in its own", step
                 )
             one = derive_network(attachment, seen, known)
             refuse_clash(one, taken)
@@ -397,7 +395,7 @@ def derive_plan(seen: ClusterObjects, only: t.Sequence[str] = ()) -> Plan:
             there += ", and no DaemonSet of multus, which would attach pods to them"
             step = f"{INSTALL} Then create a NetworkAttachmentDefinition"
         raise FabricError(
-            "A network for pods was looked for, to prove it.",
+            "The proof needs a network for pods.",
             "NetworkAttachmentDefinitions of all namespaces",
             there,
             f"{step} (https://github.com/ipu-fabric/ipu.fabric/blob/main/docs/any-cluster.md says which can be proved),"

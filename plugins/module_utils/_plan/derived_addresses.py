@@ -108,7 +108,7 @@ def one_of_each_family(parts: t.Sequence[Given]) -> t.Tuple[t.List[Given], t.Lis
         mine = [each for each in parts if each.cidr.version == version]
         cidrs = sorted({each.cidr for each in mine})
         if len(cidrs) > 1:
-            notes.append((f"addresses are of {' or '.join(map(str, cidrs))}: which, a pod alone shows", ""))
+            notes.append((f"addresses are of {' or '.join(map(str, cidrs))}: only a pod shows which", ""))
         elif mine:
             gateway = next((each.gateway for each in mine if each.gateway), "")
             found.append(Given(cidrs[0], union(each.allowed for each in mine), gateway))
@@ -142,7 +142,7 @@ def of_host_local(ipam: Object, _pools: Pools) -> Addresses:
         first = netaddr.IPSet([str(entry["gateway"] or each.cidr[1])])
         parts.append(Given(each.cidr, each.allowed - first, entry["gateway"] or ""))
     given, notes = one_of_each_family(parts)
-    why = "host-local counts on each node by itself: pods of two nodes get one address"
+    why = "host-local allocates on each node by itself: pods on two nodes get the same address"
     return Addresses(given, notes=[*notes, (why, "Use whereabouts or nv-ipam where one subnet is on several nodes.")])
 
 
@@ -231,7 +231,7 @@ def addresses_of(ipam: object, pools: Pools) -> Addresses:
     if not isinstance(ipam, dict) or not kind:
         raise LeftOutError("its pods get no address (no IPAM), and the proof tests from address to address")
     if kind not in IPAMS:
-        why = f"{kind} tells the API no range: addresses are tested between pods, and not compared with a range"
+        why = f"the API shows no range of {kind}: addresses are tested between pods, but not compared with a range"
         return Addresses(notes=[(why, "")])
     try:
         return IPAMS[kind](ipam, pools)

@@ -31,8 +31,8 @@ def check_device_files(chosen: t.Sequence[NetworkLinks], releases: Releases, ipa
                     "rdma-modules",
                     [name],
                     f"The RDMA device plugin of network operator {release} demands a device file issm*: without one the"
-                    " resource counts 0.",
-                    f"{seen}; kernels from {show(first)} on make none for RoCE, and the plugin demands it up to 24.7",
+                    " node has 0 of the resource.",
+                    f"{seen}; kernels from {show(first)} on make none for RoCE, and the plugin demands one up to 24.7",
                     step,
                 )
 

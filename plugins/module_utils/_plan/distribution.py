@@ -68,7 +68,7 @@ def _check_nodes(settings: Settings, hosts: Hosts, nodes: t.Mapping[str, Kuberne
             made,
             "All nodes of a cluster are of one distribution of Kubernetes.",
             _by_value(made),
-            "Take the hosts of another cluster out of the inventory. Uninstall what others left on a host.",
+            "Take the hosts of another cluster out of the inventory. Uninstall what another installer left on a host.",
         )
     for key, _usual in DIRECTORIES if len(set(made.values())) == 1 else ():
         places: t.Dict[str, str] = {name: facts[key] for name, facts in nodes.items()}
@@ -80,7 +80,7 @@ def _check_nodes(settings: Settings, hosts: Hosts, nodes: t.Mapping[str, Kuberne
                 f"All nodes need their CNI {'plugins' if key == 'cni_bin_directory' else 'configurations'} in one"
                 " directory: a DaemonSet has one path for all of them.",
                 _by_value(places),
-                f"Have the same release and the same options on all nodes, or set fabric_{key} to a directory that all"
+                f"Install one release with the same options on all nodes, or set fabric_{key} to a directory that all"
                 " of them have.",
             )
     others = [name for name, host in hosts.items() if host.facts and name not in nodes]
@@ -88,9 +88,9 @@ def _check_nodes(settings: Settings, hosts: Hosts, nodes: t.Mapping[str, Kuberne
         findings.error(
             "node-distribution",
             others,
-            f"The cluster is made by {next(iter(made.values()))}, and these hosts are no nodes of it.",
+            f"The cluster was built by {next(iter(made.values()))}, and these hosts are not nodes of it.",
             "they have no kubeconfig of a kubelet",
-            "Join them with what manages the cluster, or take them out of the inventory.",
+            "Join them with the tool that manages the cluster, or take them out of the inventory.",
         )
     unknown = {
         name: ", ".join(facts["other_kubernetes"])
@@ -101,7 +101,7 @@ def _check_nodes(settings: Settings, hosts: Hosts, nodes: t.Mapping[str, Kuberne
         findings.warning(
             "cni-directories",
             unknown,
-            f"Where this distribution has its CNI files is not known: {CNI_BIN} and {CNI_NETWORK} are taken.",
+            f"It is not known where this distribution has its CNI files: {CNI_BIN} and {CNI_NETWORK} are assumed.",
             _by_value(unknown),
             "Set fabric_cni_bin_directory and fabric_cni_network_directory to where its containerd looks for them.",
         )

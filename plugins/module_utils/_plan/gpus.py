@@ -27,7 +27,7 @@ def check_gpus(settings: Settings, hosts: Hosts, findings: Findings) -> None:
             observed,
             "fabric_gpu is true, and no host has a GPU.",
             "fabric_gpu is true; no PCI device of any host is an NVIDIA GPU",
-            "Set fabric_gpu: false, or see lspci -d 10de: on the hosts that should have GPUs.",
+            "Set fabric_gpu: false, or run lspci -d 10de: on the hosts that should have GPUs.",
         )
 
 
@@ -48,11 +48,11 @@ def check_redirects(chosen: t.Sequence[NetworkLinks], findings: Findings) -> Non
             findings.warning(
                 "pcie-link",
                 [name],
-                "PCIe switches should let GPUs and NICs reach each other. With ACS all goes by way of the processor,"
-                " and GPUDirect RDMA is slow or hangs.",
+                "PCIe switches should let GPUs and NICs reach each other. With ACS all traffic goes through the"
+                " processor, and GPUDirect RDMA is slow or hangs.",
                 f"ACS redirects at {shorten_list(listed, SHOWN)}",
                 "Switch ACS off in the firmware of the host, or at each boot: setpci -s PORT ECAP_ACS+0x6.w=0000 for"
-                " each of these ports. Nothing, where virtual machines get these devices.",
+                " each of these ports. Leave ACS on if virtual machines get these devices.",
             )
 
 

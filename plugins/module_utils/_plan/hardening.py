@@ -60,7 +60,7 @@ def _left_out(level: str, keeping: t.Sequence[str]) -> t.List[LeftOut]:
     """With one-hour tokens, a plugin that keeps its first token gives no pod its network after that hour."""
     if not keeping or not any(setting.name == SHORT_TOKENS and is_in(level, setting) for setting in SETTINGS):
         return []
-    return [{"name": SHORT_TOKENS, "why": f"{' and '.join(keeping)} would go on with a token that has ended"}]
+    return [{"name": SHORT_TOKENS, "why": f"{' and '.join(keeping)} would keep a token that has expired"}]
 
 
 def _exempt(settings: Settings) -> t.List[str]:

@@ -243,7 +243,7 @@ def _check_swap_origins(host: PlacedHost, facts: HostFacts, findings: Findings) 
         findings.warning(
             "swap",
             [host.name],
-            "Swap is back after the next boot, and the kubelet does not start while it is on.",
+            "Swap comes back at the next boot, and the kubelet does not start while it is on.",
             f"{origin['path']} has {origin['seen']}",
             cure,
         )
@@ -290,7 +290,7 @@ def _check_shadows(host: PlacedHost, facts: HostFacts, findings: Findings) -> No
         findings.error(
             "shadowed-packages",
             [host.name],
-            "Files that belong to no package of ours go before those that would be installed.",
+            "Files that are not from our packages take precedence over those that would be installed.",
             ", ".join(files),
             f"Move them away, then run systemctl daemon-reload: {' '.join(files)}.",
         )
@@ -312,10 +312,11 @@ def _check_service_route(host: PlacedHost, facts: HostFacts, findings: Findings)
             findings.error(
                 "service-route",
                 [host.name],
-                "The pod network reaches the API by its service. On a host without a route there it ends with"
+                "The pod network reaches the API by its service. On a host without a route to it, that fails with"
                 " 'network is unreachable'.",
                 f"no route to {cidr}, and no default route of that family",
-                f"Give the host a default route, or a lasting one by its own NIC: ip route add {cidr} dev NIC.",
+                f"Give the host a default route, or run ip route add {cidr} dev NIC, and add this route to the host's"
+                " network configuration.",
             )
 
 
@@ -372,7 +373,7 @@ def _check_noexec(host: PlacedHost, facts: HostFacts, findings: Findings) -> Non
                 [host.name],
                 "Ansible's temporary directory is mounted with noexec. Modules in Python run anyway.",
                 f"{folder} is on a mount with noexec",
-                "Nothing for this collection. For modules of others set ansible_remote_tmp to another directory.",
+                "Nothing for this collection. For other modules set ansible_remote_tmp to another directory.",
             )
 
 
@@ -418,7 +419,8 @@ def _check_rdma_modules(host: PlacedHost, facts: HostFacts, findings: Findings) 
         findings.warning(
             "rdma-modules",
             [host.name],
-            "The RDMA device plugin needs the device files of all these modules: without one the resource counts 0.",
+            "The RDMA device plugin needs the device files of all these modules: without one the node has 0 of the"
+            " resource.",
             f"not loaded: {', '.join(missing)}",
             f"Load them, and name them in /etc/modules-load.d/rdma.conf: modprobe -a {' '.join(missing)}",
         )
@@ -436,7 +438,7 @@ def _check_cgroup(host: PlacedHost, facts: HostFacts, expected: Expected, findin
             "From 1.35 on the kubelet refuses to run without cgroup v2.",
             seen,
             step,
-            allowed="Or set fabric_allow: [cgroup-v2], which has kubelet and kubeadm take it as well.",
+            allowed="Or set fabric_allow: [cgroup-v2], which makes kubelet and kubeadm accept this host.",
         )
     else:
         findings.warning("cgroup-v2", [host.name], "Kubernetes is about to drop cgroup v1.", seen, step)

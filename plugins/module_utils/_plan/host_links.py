@@ -289,7 +289,7 @@ def check_mtu(chosen: NetworkLinks, rdma: bool, findings: Findings) -> None:
         findings.warning(
             "fabric-mtu",
             chosen.links,
-            f"{name}: NICs have different MTUs; pods get the least.",
+            f"{name}: NICs have different MTUs; pods get the smallest.",
             seen,
             "Set one MTU on all NICs and switch ports of the fabric.",
         )
@@ -306,10 +306,10 @@ def _check_packets(name: str, mtu: int, findings: Findings) -> None:
         findings.warning(
             "fabric-mtu",
             [],
-            f"{name}: with this MTU RDMA takes small packets, and is slower than it could be.",
+            f"{name}: with this MTU RDMA uses small packets, and is slower than it could be.",
             f"{mtu}, for packets of {payload} bytes instead of {ROCE_SIZES[0]}",
             f"Set an MTU of {ROCE_SIZES[0] + ROCE_HEADERS} or more, such as 4200 or 9000, on NICs and switch ports."
-            " Nothing, if the switches have no more.",
+            " Nothing to do if the switches allow no more.",
         )
 
 
@@ -325,7 +325,7 @@ def check_pcie(chosen: NetworkLinks, findings: Findings) -> None:
             findings.warning(
                 "pcie-link",
                 [name],
-                "A NIC's PCIe link trained below what both of its ends can.",
+                "A NIC's PCIe link trained below what both of its ends support.",
                 f"{seen}; possible: {_lanes(*most)}",
                 f"Reseat the NIC, check its slot's settings in the firmware, then look at LnkSta in"
                 f" `sudo lspci -vv -s {pcie['pci']}`.",
@@ -368,9 +368,9 @@ def check_pvrdma(chosen: NetworkLinks, findings: Findings) -> None:
         " virtual machines, with RDMA NICs of each ESXi host as its uplinks.",
         f"the driver is {PVRDMA}; within one ESXi host it copies memory, and with a host without RDMA it goes over TCP,"
         " slower and without an error",
-        "See that in vCenter, let TCP 28250 pass between ESXi hosts"
+        "Check that in vCenter, let TCP 28250 pass between ESXi hosts"
         + (", TCP 7070 to a legacy licence server of vGPU," if licence else "")
-        + " and measure between machines on different ESXi hosts.",
+        + " and measure between virtual machines on different ESXi hosts.",
     )
     if chosen.network.name != HOST:
         findings.warning(
@@ -378,7 +378,7 @@ def check_pvrdma(chosen: NetworkLinks, findings: Findings) -> None:
             virtual,
             f"{chosen.network.name}: pods on a macvlan have MAC addresses that the virtual switch does not know.",
             f"the driver is {PVRDMA}",
-            "Let the port group accept forged transmits and learn MAC addresses; then see what verify says.",
+            "Let the port group accept forged transmits and learn MAC addresses; then run ipu.fabric.verify.",
         )
 
 
@@ -396,8 +396,9 @@ def check_bond(chosen: NetworkLinks, findings: Findings) -> None:
                 f"{chosen.network.name}: the ports of a bond should be one RDMA device. Otherwise what the switch sends"
                 " to the other port is lost, and RDMA fails between some pods.",
                 f"{link.nic['netdev']} has {', '.join(devices)} of {whose}",
-                "Bond the two ports of one card, in a mode that its driver makes one device of (802.3ad, balance-xor or"
-                " active-backup: mlx5_bond_0). Or take the ports out of the bond, and plan a network for each.",
+                "Bond the two ports of one card, in a mode in which its driver makes them one device (802.3ad,"
+                " balance-xor or active-backup: mlx5_bond_0). Or take the ports out of the bond, and plan a network for"
+                " each.",
             )
 
 
@@ -419,7 +420,7 @@ def check_node_subnet(chosen: NetworkLinks, own_routes: bool, findings: Findings
                 " fail in them, and they don't reach a hostPort of their node.",
                 f"addresses of nodes are in {' and '.join(map(str, inside))}, and pods go there by net1",
                 "Give nodes an address of another NIC and subnet (fabric_node_address, or ip in the inventory). Or set"
-                f" fabric_stack to {able}, which routes to nodes by eth0. Nothing, if these pods need neither.",
+                f" fabric_stack to {able}, which routes to nodes by eth0. Nothing to do if these pods need neither.",
             )
 
 

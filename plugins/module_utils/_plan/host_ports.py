@@ -200,10 +200,11 @@ def _report(
         by_answer.setdefault(probe["seen"], []).append(f"{source} to {probe['host']} ({probe['address']})")
     seen = "; ".join(f"{SEEN[answer]}: {shorten_list(pairs, NAMES)}" for answer, pairs in by_answer.items())
     step = (
-        f"Open {name} in the firewalls of {shorten_list(targets, NAMES)} (nft list ruleset, iptables -S) and between."
+        f"Open {name} in the firewalls of {shorten_list(targets, NAMES)} (nft list ruleset, iptables -S) and in those"
+        " between the hosts."
     )
     if set(by_answer) == {"unresolved"}:
-        step = "Write the address in place of the name, or let these hosts look it up (DNS, /etc/hosts)."
+        step = "Write the address in place of the name, or make these hosts resolve the name (DNS, /etc/hosts)."
     findings.error(
         "host-ports",
         targets if component and len(targets) <= len(sources) else sources,

@@ -64,7 +64,7 @@ def _check_values(values: t.Mapping[str, str], vipu: Vipu, findings: Findings) -
             [],
             "The IPU operator's objects need the names that its charts give them since 1.1.0.",
             f"{' and '.join(renamed)} in ipu_operator_values",
-            "Remove it: site then renames them. To keep an operator with other names, set fabric_ipu: false.",
+            "Remove it: site then renames the objects. To keep an operator with other names, set fabric_ipu: false.",
         )
     if controllers and _labels(controllers) != _labels(vipu["value"]):
         findings.error(
@@ -115,19 +115,20 @@ def _check_upgrade(
         + (f" becomes {version}" if upgrades else " stays"),
         *changes,
         f"IPUJobs that run: {shorten_list([job['name'] for job in jobs], SHOWN) or 'none'}",
-        *([f"without a network of the fabric: {shorten_list(without, SHOWN)}"] if without else []),
+        *([f"without a fabric network: {shorten_list(without, SHOWN)}"] if without else []),
     ]
     steps = []
     if upgrades and operator["version"] in IPU_OPERATORS:
         steps.append(f"To stay, set fabric_ipu_operator_version: {operator['version']}.")
     if changes:
         steps.append(
-            "To keep its values, set those of ipu_operator_values or of the role's other variables"
+            "To keep its values, set them in ipu_operator_values or in the role's other variables"
             + (", here ipu_operator_worker_host_network: true." if leave_host else ".")
         )
     if without:
         steps.append(
-            "Else give these jobs the annotation for a network before they start again: they would not reach IPUs."
+            "Otherwise give the workers of these jobs the annotation k8s.v1.cni.cncf.io/networks before they start"
+            " again: without it they would not reach IPUs."
         )
     report = findings.warning if operator["ours"] else findings.error
     report(

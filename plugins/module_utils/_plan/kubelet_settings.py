@@ -59,9 +59,9 @@ def check_fields(given: t.Mapping[str, object], findings: Findings) -> None:
         findings.error(
             "kubelet-config",
             [],
-            f"evictionHard in {VARIABLE} has a signal that no kubelet knows: it would not start.",
+            f"evictionHard in {VARIABLE} has a signal that no kubelet knows: kubelets would not start.",
             ", ".join(signals),
-            f"Known are {', '.join(SIGNALS)}.",
+            f"Known signals are {', '.join(SIGNALS)}.",
         )
     fields = sorted({*map(str, given)} - FIELDS)
     if fields:
@@ -71,7 +71,7 @@ def check_fields(given: t.Mapping[str, object], findings: Findings) -> None:
             [],
             f"{VARIABLE} has a field that kubelets don't know: they ignore it.",
             ", ".join(f"{field} (did you mean {known}?)" if known else field for field, known in near),
-            "Correct its name, which is case-sensitive, or remove it. Kubernetes later than 1.36 may know more.",
+            "Correct its name, which is case-sensitive, or remove it. Kubernetes after 1.36 may have more fields.",
         )
 
 

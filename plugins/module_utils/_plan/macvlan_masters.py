@@ -30,7 +30,7 @@ def name_masters(chosen: t.Sequence[NetworkLinks], findings: Findings) -> t.List
                 both,
                 f"Networks {one.network.name} and {other.network.name} need masters of different names.",
                 f"both have {one.master}, on different NICs",
-                "Change the key master of one of them, or remove it.",
+                "Set the key master of one of them to another name, or leave it out.",
             )
     return named
 

@@ -152,7 +152,7 @@ def check_variables(observations: Observations, known: t.Collection[str], findin
             hosts,
             f"The collection has no variable {name}, so nothing reads it.",
             name,
-            f"Did you mean {meant}?" if meant else f"Give variables of your own another prefix than {PREFIX}.",
+            f"Did you mean {meant}?" if meant else f"Give variables of your own a prefix other than {PREFIX}.",
         )
 
 

@@ -38,5 +38,5 @@ def check_network_operator(running: t.Optional[Running], releases: Releases, fin
             f"{installed} becomes {wanted}",
             f"To stay, set fabric_network_operator_version to {installed}."
             if stays
-            else f"Let it: {installed} is not made for Kubernetes {show(kubernetes)}. Its DaemonSets restart.",
+            else f"Let site upgrade it: {installed} is not for Kubernetes {show(kubernetes)}. Its DaemonSets restart.",
         )

@@ -55,7 +55,7 @@ KEYS_ELSEWHERE = {
     "ifNames": "select: {name: ...}",
     "metaPlugins": "meta_plugins",
     "interface": "select: {name: ...}",
-    "ipam": "fabric_ipam, and what is in it as subnet, share, reserved and gateway",
+    "ipam": "fabric_ipam, with its addresses in subnet, share, reserved and gateway",
     "ippools": "pool",
     "networkInterface": "select: {name: ...}",
     "networkName": "name",
@@ -140,7 +140,7 @@ def read_networks(entries: t.Sequence[object], findings: Findings) -> t.List[Net
                 [],
                 "Networks need different names.",
                 f"two are called {name}",
-                "Give one another `name` in fabric_networks.",
+                "Give one of them a different `name` in fabric_networks.",
             )
     resources = sorted({network.rdma_resource for network in networks})
     for one, other in itertools.combinations(resources, 2):
@@ -150,7 +150,7 @@ def read_networks(entries: t.Sequence[object], findings: Findings) -> t.List[Net
                 [],
                 "RDMA resources need different names, whatever their prefixes.",
                 f"{one} and {other}",
-                "Give one another `rdma_resource`: the device plugin ignores prefixes. Or give both the same one.",
+                "Give one of them a different `rdma_resource`, or both the same: the device plugin ignores prefixes.",
             )
     return networks
 
@@ -201,7 +201,7 @@ def _read(number: int, entry: object, findings: Findings) -> t.Optional[NetworkS
     problems += _subnet_problems(text["subnet"], lists["families"])
     if not re.fullmatch("[0-9]{1,9}", hca_max):
         problems.append(
-            (f"rdma_hca_max is '{hca_max}'", "Write a number of pods, or 0 for those that the GID table serves.")
+            (f"rdma_hca_max is '{hca_max}'", "Write a number of pods, or 0 for as many as the GID table serves.")
         )
     problems += _type_problems(text, vfs, {key for key in DEFAULTS if given[key] != DEFAULTS[key]})
     if not isinstance(given["accept_ra"], bool):
@@ -288,7 +288,7 @@ def _check_keys(where: str, given: t.Iterable[object], known: t.Iterable[str], f
         hint = f"Did you mean {meant}? " if meant else ""
         if key in KEYS_ELSEWHERE and known is DEFAULTS:
             hint = f"Here it is {KEYS_ELSEWHERE[key]}. "
-        step = f"{hint}Known are {', '.join(known)}."
+        step = f"{hint}Known keys are {', '.join(known)}."
         findings.error("networks", [], f"{where} has an unknown key.", f"'{key}'", step)
 
 
@@ -331,7 +331,7 @@ def _type_problems(text: t.Mapping[str, str], vfs: str, given: t.Container[str])
         return
     for key in NOT_OF_TYPE[kind]:
         if key in given:
-            yield f"{key} is set, type is {kind}", f"Leave {key} out: it is not of this type."
+            yield f"{key} is set, type is {kind}", f"Leave {key} out: it does not apply to this type."
     if kind not in SHARED and prefix != OF_DEVICES:
         yield f"rdma_resource is '{text['rdma_resource']}'", f"Write {OF_DEVICES}/{resource}: {kind} has no other."
     if not re.fullmatch("[0-9]{1,3}", vfs):
@@ -340,14 +340,14 @@ def _type_problems(text: t.Mapping[str, str], vfs: str, given: t.Container[str])
 
 def _mtu_problems(mtu: str) -> t.Iterator[Problem]:
     if not re.fullmatch("[0-9]{1,9}", mtu) or 0 < int(mtu) < 1280:
-        yield f"mtu is '{mtu}'", "Write 0 for the NIC's own, or a number from 1280 on."
+        yield f"mtu is '{mtu}'", "Write 0 for the NIC's own, or a number of at least 1280."
 
 
 def _list_problems(lists: t.Mapping[str, object]) -> t.Iterator[Problem]:
     for key in ("reserved", "hosts"):
         value = lists[key]
         if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
-            yield f"{key} is '{value}'", "Write a list of text."
+            yield f"{key} is '{value}'", "Write a list of strings."
     families = lists["families"]
     if not isinstance(families, list) or not all(
         families.count(item) == 1 and item in [*FAMILIES] for item in families
@@ -367,7 +367,7 @@ def _select_problems(select: object) -> t.Iterator[Problem]:
             if not re.fullmatch("[0-9]{1,3}", str(value)):
                 yield f"select.gpu is {value!r}", "Write the number of a GPU; the first is 0."
         elif not all(isinstance(item, str) for item in _as_list(value)):
-            yield f"select.{key} is {value!r}", "Write text, or a list of it."
+            yield f"select.{key} is {value!r}", "Write a string, or a list of strings."
     try:
         for subnet in _as_list(select.get("subnet") or []):
             ipaddress.ip_network(str(subnet))

@@ -141,7 +141,7 @@ def _plan_network(chosen: NetworkLinks, rules: NetworkRules, findings: Findings)
     for subnet in (family.subnet for family in families):
         for warning in subnet["warnings"]:
             findings.warning(
-                "subnet", [], f"{network.name}: {warning}", subnet["cidr"], "Nothing, if this is what you want."
+                "subnet", [], f"{network.name}: {warning}", subnet["cidr"], "Nothing to do if this is what you want."
             )
     planned["subnets"] = [family.subnet for family in families]
     reserved = _check_reserved(network, planned["subnets"], findings)
@@ -177,25 +177,25 @@ def _plan_profile(chosen: NetworkLinks, planned: PlannedNetwork, rules: NetworkR
     if network.type == "sriov":
         planned["vfs"] = _pods_per_node(network, rules)
     refusals = {
-        f"{network.type} is made by the network operator alone.": (
+        f"only the network operator makes networks of type {network.type}.": (
             rules.releases["stack"] != "network_operator",
             f"the stack is {describe_stack(rules.releases)}",
             "Set fabric_stack to network_operator, or type to macvlan.",
         ),
-        f"{network.type} takes network operator {show(OTHER_TYPES)} or later.": (
+        f"type {network.type} needs network operator {show(OTHER_TYPES)} or later.": (
             bool(rules.releases["features"]) and parse(rules.releases["network_operator"])[:2] < OTHER_TYPES,
             f"it is {rules.releases['network_operator']}",
             "Set fabric_network_operator_version to a later one, or type to macvlan.",
         ),
-        f"{network.type} is for RDMA.": (
+        f"type {network.type} is for RDMA.": (
             not rules.require_rdma,
             "fabric_require_rdma is false",
             "Set fabric_require_rdma to true, or type to macvlan.",
         ),
-        "its NICs are of one link layer on all hosts.": (
+        "its NICs must have the same link layer on all hosts.": (
             len(layers) > 1,
             " and ".join(sorted(layers)),
-            "Plan a network for each (keys hosts and select).",
+            "Plan a network for each link layer (keys hosts and select).",
         ),
     }
     for what, (wrong, seen, step) in refusals.items():
@@ -242,10 +242,10 @@ def _check_leases(
         findings.warning(
             "subnet",
             leased,
-            f"{network.name}: hosts have addresses of a DHCP server, which may give those of pods to somebody else.",
+            f"{network.name}: hosts have addresses from a DHCP server, which may lease the pods' addresses to others.",
             f"leases on this network; pods get {spans}",
-            "Put the addresses that the server gives out into `reserved`, or keep it off those of pods and set `share`"
-            " to their range.",
+            "Put the addresses that the server gives out into `reserved`, or take a range away from the server and"
+            " set `share` to it.",
         )
 
 
@@ -268,7 +268,7 @@ def _check_ipu_machines(
                 "ipu-machines",
                 [],
                 f"{network.name}: share is all, and IPU-Machines may have addresses of {cidr}.",
-                f"nothing is in `reserved`; V-IPU is {', '.join(inside) or 'not known'}, and says nothing of them",
+                f"`reserved` is empty; V-IPU ({', '.join(inside) or 'not known'}) does not report their addresses",
                 "Set share to upper_half, or put their part into `reserved`: at Gcore the first /26, to be safe the"
                 " first /25.",
             )
@@ -282,7 +282,7 @@ def _check_advertised(chosen: NetworkLinks, releases: Releases, findings: Findin
         findings.error(
             "networks",
             [],
-            f"{network.name}: no MacvlanNetwork of a release has chained plugins, which accept_ra: false takes.",
+            f"{network.name}: accept_ra: false needs chained plugins, which no release of MacvlanNetwork supports.",
             f"accept_ra is false, the stack is {describe_stack(releases)}",
             "Set accept_ra to true and turn router advertisements off on the routers of this VLAN, or set fabric_stack"
             f" to {OWN_IPAM}.",
@@ -295,7 +295,7 @@ def _check_advertised(chosen: NetworkLinks, releases: Releases, findings: Findin
         findings.warning(
             "subnet",
             seen,
-            f"{network.name}: routers advertise on this network. Pods get an address from them beside the planned one,"
+            f"{network.name}: routers advertise on this network. Pods get an address from them besides the planned one,"
             " which takes an entry of the GID table, and often a default route.",
             shorten_list(seen.values(), SHOWN, "; "),
             STACKS[OWN_IPAM].advertised if chains else stack.advertised,
@@ -323,7 +323,7 @@ def _check_advertised(chosen: NetworkLinks, releases: Releases, findings: Findin
             own,
             f"{network.name}: the subnet is that of router advertisements, and changes with them.",
             shorten_list(own.values(), SHOWN, "; "),
-            "Give the NICs static addresses of that subnet, or of another for pods: they go before these.",
+            "Give the NICs static addresses of that subnet, or of another for pods: static ones take precedence.",
         )
     return bool(others)
 
@@ -347,14 +347,14 @@ def _check_several_subnets(chosen: NetworkLinks, findings: Findings) -> bool:
     report, what = (
         (findings.error, "only one of them is the fabric's, and the first is not the same on all hosts")
         if differ
-        else (findings.warning, f"{' and '.join(cidrs[several[0]])} is taken for the fabric's")
+        else (findings.warning, f"the plan uses {' and '.join(cidrs[several[0]])}")
     )
     report(
         "subnet",
         several,
         f"{network.name}: a NIC has addresses of several subnets; {what}.",
         shorten_list(seen, SHOWN, "; "),
-        f"Name the fabric's in select.subnet of {network.name} in fabric_networks: {' or '.join(common)}."
+        f"Name the fabric's subnet in select.subnet of {network.name} in fabric_networks: {' or '.join(common)}."
         if common
         else f"Name those of the fabric in select.subnet of {network.name} in fabric_networks, or plan one network for"
         " each subnet: these hosts have none in common.",
@@ -368,8 +368,8 @@ def _check_whereabouts_ranges(network: NetworkSpec, releases: Releases, findings
         findings.error(
             "networks",
             [],
-            f"{network.name}: two families need a whereabouts with ipRanges.",
-            f"that of network operator {releases['network_operator']} has none",
+            f"{network.name}: two families need a whereabouts that supports ipRanges.",
+            f"that of network operator {releases['network_operator']} does not",
             "Set fabric_network_operator_version to 23.4 or later, or name one family (key families).",
         )
 
@@ -423,7 +423,7 @@ def _plan_families(chosen: NetworkLinks, rules: NetworkRules) -> t.List[_FamilyP
         raise FabricError(
             "The gateway must be a host address of the fabric subnet.",
             "gateway",
-            f"{', '.join(gateways.values())} is not of {cidrs}",
+            f"{', '.join(gateways.values())} is not in {cidrs}",
             "Correct `gateway`, leave it empty, or name both families (key families).",
         )
     return families
@@ -455,9 +455,9 @@ def _check_stated(chosen: NetworkLinks, findings: Findings) -> None:
             findings.warning(
                 "subnet",
                 others,
-                f"{network.name}: no NIC has an address of the subnet that is stated.",
+                f"{network.name}: no NIC has an address in the subnet of fabric_networks.",
                 f"subnet is {cidr}; {shorten_list(others.values(), SHOWN, '; ')}",
-                "Correct `subnet` in fabric_networks or leave subnet empty, unless pods are to have one of their own.",
+                "Correct `subnet` in fabric_networks or leave subnet empty, unless pods are to have their own subnet.",
             )
 
 
@@ -531,7 +531,7 @@ def _check_overlaps(networks: t.Sequence[PlannedNetwork], stack: str, findings: 
                     if one["master"] != other["master"]
                     else "Give each its own NIC (key select) or its own hosts and subnet"
                 )
-                + (", or a share of its own of this one (key share)." if cidrs[0] == cidrs[1] else "."),
+                + (", or its own share of this subnet (key share)." if cidrs[0] == cidrs[1] else "."),
             )
         elif cidrs[0] != cidrs[1]:
             findings.error(
@@ -540,7 +540,7 @@ def _check_overlaps(networks: t.Sequence[PlannedNetwork], stack: str, findings: 
                 f"{both} are on subnets that overlap without being the same: hosts and pods of one take addresses of"
                 " the other for neighbours.",
                 f"{cidrs[0]} and {cidrs[1]}; pods get {spans}, which differ",
-                "Give the NICs of both the same prefix, or subnets that have nothing in common.",
+                "Give the NICs of both the same prefix, or subnets that don't overlap.",
             )
         elif set(one["hosts"]) & set(other["hosts"]) and not (_keeps_apart(one) and _keeps_apart(other)):
             named = {one["name"]: _span(first), other["name"]: _span(second)}
@@ -556,7 +556,7 @@ def _check_overlaps(networks: t.Sequence[PlannedNetwork], stack: str, findings: 
             "Give the NICs of each rail a subnet of its own, such as a /24. Otherwise"
             + (
                 " set net.ipv4.conf.all.arp_ignore to 1, net.ipv4.conf.all.arp_announce to 2 and"
-                " net.ipv4.conf.all.rp_filter to 2 on the hosts, from which pods take them,"
+                " net.ipv4.conf.all.rp_filter to 2 on the hosts (pods inherit them),"
                 if arp
                 else ""
             )

@@ -41,7 +41,8 @@ def plan_nic_groups(
             [],
             f"Network operator {releases['network_operator']} has no NicNodePolicy.",
             "fabric_nic_policy is node",
-            "Set fabric_nic_policy to cluster, or take network operator 26.4 or later.",
+            "Set fabric_nic_policy to cluster, or use network operator 26.4 or later"
+            " (fabric_network_operator_version).",
         )
         return []
     groups = _groups(chosen, resources)
@@ -102,12 +103,12 @@ def _check_others(policies: t.Sequence[NicPolicy], grouped: bool, findings: Find
             "nic-policy",
             [],
             "A node gets the RDMA device plugin from one policy only.",
-            f"{kind} {listed} of somebody else has {SECTION}"
+            f"{kind} {listed}, which this collection did not create, has {SECTION}"
             + (f", for nodes with {_labels(others)}" if apart else ""),
             "Keep these labels off the hosts of the inventory: where two NicNodePolicies select a node, the operator"
             " follows none."
             if apart
-            else f"Remove {SECTION} from {listed}, or delete it; it is not this collection's.",
+            else f"Remove {SECTION} from {listed}, or delete {listed}.",
         )
 
 
@@ -126,6 +127,6 @@ def _check_move(policies: t.Sequence[NicPolicy], grouped: bool, findings: Findin
             [],
             f"The RDMA device plugin moves from the {' and '.join(sorted(kinds))} to the {target}.",
             "on all nodes the RDMA resources are 0 until its new pods run, a minute or so",
-            "Nothing, if no job starts meanwhile: pods that run keep their NICs, new ones wait. site refuses it while"
-            " pods have the resources, unless fabric_allow has nic-policy.",
+            "Nothing to do if no job starts meanwhile: running pods keep their NICs, new ones wait. site refuses the"
+            " move while pods have the resources, unless fabric_allow has nic-policy.",
         )

@@ -82,12 +82,12 @@ def _own(link: Link) -> t.Optional[Obstacle]:
         step = f"Name its member {members} in `select` instead" if members else ""
         return Obstacle("a VRF: macvlan works on its members, not on itself", step)
     if link["kind"] == OVS:
-        return Obstacle("a device of Open vSwitch, which leads macvlan to no NIC", "")
+        return Obstacle("a device of Open vSwitch: a macvlan on it reaches no NIC", "")
     if link["kind"] in ("ipvlan", "ipvtap"):
         return Obstacle("an ipvlan: macvlan can't use it", "")
     serves = inside(link)
     if serves:
-        return Obstacle(f"{serves}, which leads macvlan to no NIC", "")
+        return Obstacle(f"{serves}: a macvlan on it reaches no NIC", "")
     if link.get("taken_by"):
         taker = link["taken_by"][0]
         return Obstacle(f"taken by {taker}: the kernel refuses a macvlan beside it", f"Delete {taker.split()[1]}")

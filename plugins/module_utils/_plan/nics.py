@@ -143,7 +143,7 @@ def _raise_blocked(links: t.Sequence[Link], where: str, obstacles: Obstacles) ->
     steps = dict.fromkeys(filter(None, (obstacles[link["netdev"]].step for link in links)))
     seen = (f"{link['netdev']} ({_rdma(link)}): {obstacles[link['netdev']].why}" for link in links)
     raise FabricError(
-        "Of the network devices that would be the fabric NIC, none can carry a macvlan.",
+        "None of the network devices that could be the fabric NIC can carry a macvlan.",
         where,
         shorten_list(seen, 8, "; "),
         f"{shorten_list(steps, 4, '; ')}. Or name another NIC in `select` of fabric_networks."
@@ -157,7 +157,7 @@ def _raise_no_rdma(links: t.Sequence[Link], where: str, obstacles: Obstacles) ->
         "The fabric needs a NIC with RDMA.",
         where,
         _describe_all(links, obstacles),
-        "Load the NIC's RDMA driver (mlx5_ib; vmw_pvrdma of a virtual machine's PVRDMA adapter),"
+        "Load the NIC's RDMA driver (mlx5_ib; vmw_pvrdma for a virtual machine's PVRDMA adapter),"
         " select another NIC, or set fabric_require_rdma to false for plain Ethernet.",
     )
 
@@ -191,7 +191,7 @@ def _check_nic(
             where,
             f"{port}, driver {link['driver'] or 'unknown'}, is {link['link_layer']}: it has no GIDs of pods' addresses",
             f"Switch it to RoCE if it can (E810: `devlink dev param set pci/{link['pci'] or 'ADDRESS'} name enable_roce"
-            " value true cmode runtime`, after enable_iwarp is false; roce_ena=1 of Intel's own irdma), select another"
+            " value true cmode runtime`, after enable_iwarp is false; roce_ena=1 with Intel's irdma), select another"
             " NIC, or set fabric_require_rdma to false for plain Ethernet.",
         )
     return link
@@ -199,7 +199,7 @@ def _check_nic(
 
 def _infiniband_step(port: int) -> str:
     return (
-        f"Set the port to Ethernet (mlxconfig set LINK_TYPE_P{port}=2, then reboot) or select another NIC."
+        f"Set the port to Ethernet (mlxconfig -d PCI set LINK_TYPE_P{port}=2, then reboot) or select another NIC."
         " This can't be allowed: no pod would get a link. On InfiniBand pods share a NIC with `type: ipoib` in"
         " fabric_networks, and get a VF each with `type: sriov`."
     )
@@ -224,16 +224,16 @@ def _raise_lone(devices: t.Sequence[RdmaDevice], error: FabricError, kind: str) 
     for device in devices:
         layer = device["link_layer"]
         if layer == INFINIBAND and INFINIBAND in LAYERS[kind]:
-            steps.append(f"Load ib_ipoib (`modprobe ib_ipoib`), by which {device['device']} gets a network device.")
+            steps.append(f"Load ib_ipoib (`modprobe ib_ipoib`), which gives {device['device']} a network device.")
         elif layer == INFINIBAND:
             steps.append(_infiniband_step(1))
         elif layer == "Ethernet":
             steps.append(
-                f"Find the network device of {device['device']}: `rdma link` names one that a pod has, which then"
-                " leaves that pod; otherwise load its driver, such as mlx5_core with Ethernet."
+                f"Find the network device of {device['device']}: if `rdma link` names one, a pod has it until that pod"
+                " is deleted; otherwise load its driver, such as mlx5_core with Ethernet."
             )
         else:
-            steps.append(f"Pods get {device['driver'] or device['device']} from its vendor's device plugin, not here.")
+            steps.append(f"Pods get {device['driver'] or device['device']} from its vendor's device plugin.")
     error_type = LinkLayerError if any(device["link_layer"] == INFINIBAND for device in devices) else FabricError
     over = " over Ethernet (RoCE)" if kind == "macvlan" else ""
     raise error_type(

@@ -259,9 +259,9 @@ def list_notes(
         hosts = {each["host"] for each in leaving}
         able = [name for name, seen in observations.items() if name not in hosts and runs_pods(seen["groups"])]
         notes.append(
-            f"Only control planes are left then. Pods run on {', '.join(able)}, in kube_node too."
+            f"Then only control planes are left. Pods run on those that are in kube_node too: {', '.join(able)}."
             if able
-            else "Only control planes are left then, and none is in kube_node: new pods stay Pending. Add one to"
+            else "Then only control planes are left, and none is in kube_node: new pods stay Pending. Add one to"
             " kube_node and run ipu.fabric.site to have pods run there."
         )
     for each in leaving:
@@ -316,8 +316,9 @@ def plan_removal(
         raise FabricError(
             "A control plane that stays has to speak for the cluster.",
             "kube_control_plane",
-            "no API server of one answers on its own host",
-            "Start it: see crictl ps and journalctl -u kubelet there. Without a majority of etcd, restore etcd first.",
+            "none of these control planes has an API server that answers on its own host",
+            "Start one: look at crictl ps and journalctl -u kubelet on its host. Without a majority of etcd, restore"
+            " etcd first.",
         )
     check_quorum(leaving, known)
     return {

@@ -82,7 +82,7 @@ def _check_kubelet(name: str, seen: Obstacles, findings: Findings) -> None:
         findings.error(
             "rdma-resource",
             [name],
-            f"The RDMA device plugin registers in {KUBELET}: of a kubelet elsewhere the resource counts 0.",
+            f"The RDMA device plugin registers in {KUBELET}: with a kubelet elsewhere the node has 0 of the resource.",
             f"the kubelet runs with --root-dir={seen['kubelet_directory']}",
             f"Start the kubelet without --root-dir. Or mount its directory at {KUBELET} too: mount --bind, with a line"
             " in /etc/fstab.",
@@ -97,9 +97,9 @@ def _check_modules(name: str, seen: Obstacles, wanted: t.Set[str], rdma: t.Conta
         findings.error(
             "kernel-modules",
             [name],
-            "Modules that nodes and their pods need are not to be loaded on this host.",
+            "Modules that nodes and their pods need are blocked on this host.",
             "; ".join(f"{module}: {where}" for module, where in blocked.items()),
-            f"Take them out of there, then run modprobe -a {' '.join(blocked)} (after a reboot, if it was the kernel's"
+            f"Remove these settings, then run modprobe -a {' '.join(blocked)} (after a reboot, if it was the kernel's"
             " command line).",
         )
 
@@ -149,7 +149,7 @@ def _check_firewall(name: str, seen: Obstacles, settings: Settings, findings: Fi
             [name],
             "The firewall of the host drops what pods send to it or through it: CoreDNS does not reach the API.",
             f"{seen['firewall']} is on, and does not let everything pass from {' and '.join(missing)}",
-            f"Run {'; '.join(commands[seen['firewall']])}. Nothing, if other rules of yours let pods pass.",
+            f"Run {'; '.join(commands[seen['firewall']])}. Nothing to do if other rules let pods pass.",
         )
 
 
@@ -163,10 +163,10 @@ def _check_offloads(name: str, seen: Obstacles, host: PlacedHost, findings: Find
         findings.warning(
             "tunnel-offload",
             [name],
-            "VMware's hypervisors may drop what pods on different hosts send by TCP, though pings pass: its NICs divide"
-            " packets in VXLAN wrongly.",
+            "VMware's hypervisors may drop what pods on different hosts send by TCP, though pings pass: their virtual"
+            " NICs segment packets in VXLAN wrongly.",
             f"{', '.join(nics)} (vmxnet3) has tx-udp_tnl-segmentation on, and the pod network uses VXLAN",
-            f"Run ethtool -K {nics[0]} {off}, at each boot too. Or take another encapsulation than VXLAN"
+            f"Run ethtool -K {nics[0]} {off}, at each boot too. Or use an encapsulation other than VXLAN"
             " (kubernetes_calico_installation).",
         )
 

@@ -98,7 +98,7 @@ def _of_hardware(link: HostLink) -> Why:
         return None
     below = " or ".join(nic["lower"])
     return (
-        "pods get a NIC of hardware, or a VF of one, and nothing that stands on it.",
+        "pods get a hardware NIC, or a VF of one, but no device on top of it.",
         f"{nic['netdev']} is a {nic['kind']}",
         f"Name {below} in `select` instead, and take {nic['netdev']} off it; or set type to macvlan."
         if below
@@ -116,15 +116,15 @@ def _needed_by_host(link: HostLink, vipu: str) -> Why:
         "the address of its node": own & set(link.host.addresses),
         "its default route": link.host.facts and link.host.facts["default_address"] in own,
         "its way to V-IPU": route and route["dev"] == nic["netdev"],
-        f"{' and '.join(on_top)}, which stands on it": on_top,
+        f"{' and '.join(on_top)} on top of it": on_top,
         f"its {nic.get('vfs', 0)} VFs": nic.get("vfs", 0),
     }
     lost = [what for what, applies in losses.items() if applies]
     if not lost:
         return None
     return (
-        "a NIC that moves into a pod takes along what the host has by it.",
-        f"by {nic['netdev']} the host has {', '.join(lost)}",
+        "a NIC that moves into a pod takes away what the host uses it for.",
+        f"the host uses {nic['netdev']} for {', '.join(lost)}",
         "Name another NIC in `select`, or set type to sriov or macvlan, which leave the NIC to the host.",
     )
 
@@ -135,10 +135,10 @@ def _too_few(link: HostLink, wanted: int) -> Why:
         return None
     pci = link.nic["pci"]
     return (
-        f"each of its NICs is to have {wanted} VFs.",
+        f"each of its NICs needs {wanted} VFs.",
         f"{link.nic['netdev']} ({pci}) can have {most}" + ("" if most else ": SR-IOV is off in its firmware or BIOS"),
-        f"`mlxconfig -d {pci} set SRIOV_EN=1 NUM_OF_VFS={wanted}`, SR-IOV (and the IOMMU) on in the BIOS, then reboot."
-        + (f" Or set vfs to {most} in fabric_networks." if most else ""),
+        f"Run `mlxconfig -d {pci} set SRIOV_EN=1 NUM_OF_VFS={wanted}`, switch SR-IOV (and the IOMMU) on in the BIOS,"
+        " then reboot." + (f" Or set vfs to {most} in fabric_networks." if most else ""),
     )
 
 
@@ -155,7 +155,7 @@ def _check_elsewhere(chosen: NetworkLinks, networks: t.Sequence[NetworkLinks], f
         findings.error(
             "fabric-nic",
             others,
-            f"{chosen.network.name}: its NICs are found by PCI address, which some hosts have for another NIC.",
+            f"{chosen.network.name}: its NICs are found by PCI address, at which some hosts have another NIC.",
             shorten_list(others.values(), NAMES),
             f"Select NICs at the same PCI address on all hosts (`select: {{pci: ...}}`, and `hosts` of"
             f" {chosen.network.name}), or set type to macvlan, which finds them by name.",
@@ -173,7 +173,8 @@ def _say_costs(chosen: NetworkLinks, network: PlannedNetwork, pods_per_node: int
             " routes go with it.",
             f"{shorten_list(sorted({link.nic['netdev'] for link in links.values()}), NAMES)};"
             f" fabric_pods_per_node is {pods_per_node}",
-            "Nothing, if that is what you want. Stop these pods before the next plan: it looks for the NIC on hosts.",
+            "Nothing to do if that is what you want. Stop these pods before the next plan: it looks for the NIC on"
+            " hosts.",
         )
         return
     due = [host for host, link in links.items() if link.nic.get("vfs") != most]
@@ -185,7 +186,7 @@ def _say_costs(chosen: NetworkLinks, network: PlannedNetwork, pods_per_node: int
             "; ".join(
                 sorted({f"{links[host].nic.get('vfs', 'no known number of')} VFs, planned {most}" for host in due})
             ),
-            "Let jobs end first, or run it while none is due. A node is drained again when vfs or mtu changes.",
+            "Let jobs end first, or run site while no jobs are due. A node is drained again when vfs or mtu changes.",
         )
     if most < pods_per_node:
         findings.warning(
@@ -209,7 +210,7 @@ def _check_pair(one: NetworkLinks, other: NetworkLinks, findings: Findings) -> N
         findings.error(
             "networks",
             both,
-            f"Networks {one.network.name} and {other.network.name} can't have one NIC.",
+            f"Networks {one.network.name} and {other.network.name} can't share a NIC.",
             f"{one.links[both[0]].nic['netdev']}: types {one.network.type} and {other.network.type}",
             "Give each its own NIC (key select), or take one of them out of fabric_networks.",
         )

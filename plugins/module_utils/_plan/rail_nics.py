@@ -43,7 +43,8 @@ QUALITIES = (
         "model",
         lambda nic: nic.get("model", ""),
         False,
-        "Use one model of NIC on a rail, or plan a network for each (key hosts). Nothing, if they are known to work.",
+        "Use one model of NIC on a rail, or plan a network for each (key hosts). Nothing to do if they are known to"
+        " work.",
     ),
     _Quality(
         "firmware",
@@ -55,7 +56,7 @@ QUALITIES = (
         "port rate",
         _rate,
         True,
-        "See cable, transceiver and switch port of the slow ones: ethtool says what was agreed on.",
+        "Check cable, transceiver and switch port of the slow ones: ethtool shows the negotiated rate.",
     ),
     _Quality(
         "PCIe slot",
@@ -95,7 +96,7 @@ def _report(
     findings.warning(
         CHECK,
         [host for hosts in odd.values() for host in hosts],
-        f"{chosen.network.name}: NICs of a rail should be alike, and their {quality.name} differs.",
+        f"{chosen.network.name}: NICs of a rail should be alike, but their {quality.name} differs.",
         "; ".join(parts),
         quality.next_step,
     )

@@ -22,7 +22,7 @@ WORDS: t.Dict[object, t.Tuple[str, t.Tuple[type, ...]]] = {
     float: ("a number", (int, float)),
     int: ("a whole number", (int,)),
     list: ("a list", (list,)),
-    str: ("a text", (str,)),
+    str: ("a string", (str,)),
     type(None): ("null", (type(None),)),
 }
 REQUIRED = "__required_keys__"  # attribute of a TypedDict
@@ -49,7 +49,7 @@ def parse_recording(text: str, path: str) -> Recording:
     try:
         entries = json.loads(text)
     except ValueError as error:
-        raise _refused(path, f"it is no JSON: {error}") from error
+        raise _refused(path, f"it is not JSON: {error}") from error
     if not isinstance(entries, dict) or not entries:
         raise _refused(path, "it is JSON, but has no hosts")
     for name, entry in entries.items():
@@ -65,7 +65,7 @@ def recorded(observations: Observations, recording: Recording) -> t.Dict[str, Ob
         raise FabricError(
             "The recording and the inventory must be of the same hosts.",
             f"fabric_observations: {recording.path}",
-            f"it is of {shorten_list(sorted(recording.hosts), NAMES)}",
+            f"the recording is of {shorten_list(sorted(recording.hosts), NAMES)}",
             "Give the inventory of that site with -i.",
             code="wrong-content",
         )
@@ -73,7 +73,7 @@ def recorded(observations: Observations, recording: Recording) -> t.Dict[str, Ob
     for name, observation in observations.items():
         entry = recording.hosts.get(name)
         if entry is None:
-            error = _missing(recording, "it has no entry of this host")
+            error = _missing(recording, "it has no entry for this host")
             found[name] = {**observation, "errors": [error]}
         elif entry["when"] != recording.time:
             error = _missing(recording, "the host did not answer when the others were recorded")
@@ -85,7 +85,7 @@ def recorded(observations: Observations, recording: Recording) -> t.Dict[str, Ob
 
 def _refused(path: str, seen: str) -> FabricError:
     return FabricError(
-        "A recording of hosts must have all that this release plans from.",
+        "A recording of hosts must have all that this release needs for a plan.",
         f"fabric_observations: {path}",
         seen,
         NEXT,

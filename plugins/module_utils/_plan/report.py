@@ -140,7 +140,7 @@ def _decisions(plan: Plan) -> t.List[t.Tuple[str, str]]:
     if cluster["running"]:
         networks = " and ".join(map(product, cluster["running"]["pod_networks"])) or "no pod network"
         operators = "".join(
-            f", IPU operator {each['version']} ({each['release'] or 'not of helm'} in {each['namespace']})"
+            f", IPU operator {each['version']} ({each['release'] or 'not installed by Helm'} in {each['namespace']})"
             for each in cluster["running"]["ipu_operators"]
         )
         lines.append(("", f"existing cluster: Kubernetes {cluster['running']['version']}, {networks}{operators}"))
@@ -148,7 +148,7 @@ def _decisions(plan: Plan) -> t.List[t.Tuple[str, str]]:
         lines += _hardening_facts(plan["hardening"])
     admission = plan.get("admission")
     if admission:
-        closes = f", closes at most {admission['max_unproved']} for failed proofs"
+        closes = f", closes at most {admission['max_unproved']} of the nodes for failed proofs"
         lines.append(("Admission", f"{admission['mode']}{closes if admission['mode'] == ENFORCE else ''}"))
     for controller in plan["vipu"]["controllers"]:
         at = f"{controller['address']}:{controller['port']} ({controller['label']})"
@@ -371,7 +371,7 @@ def drift_headline(drift: t.Sequence[Drift]) -> str:
     would, left = split_drift(drift)
     objects = list(dict.fromkeys(one["object"] for one in would))
     said = f"site would change {count(len(objects), 'object')} of the cluster" if would else "site would change nothing"
-    return f"{said}; {count(len(left), 'object')} beside the plan would stay" if left else said
+    return f"{said}; {count(len(left), 'object')} outside the plan would stay" if left else said
 
 
 def drift_mark(one: Drift) -> str:
@@ -380,7 +380,7 @@ def drift_mark(one: Drift) -> str:
 
 
 def why_left(one: Drift) -> str:
-    return "made by this collection, and not planned any more" if one["ours"] else "made by others"
+    return "made by this collection, but no longer planned" if one["ours"] else "made by others"
 
 
 def drift_text(drift: t.Sequence[Drift]) -> str:

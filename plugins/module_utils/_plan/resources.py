@@ -63,7 +63,7 @@ def check_resources(
                     "rdma-resource",
                     [name],
                     f"{resource} should select the NICs of its own networks only.",
-                    f"{netdev} belongs to it on other hosts, and is the name of another NIC here: pods get both",
+                    f"{netdev} belongs to it on other hosts, but is the name of another NIC here: pods get both",
                     "Give the NICs the same names on all hosts (systemd .link files by MAC or path). Or set"
                     " fabric_nic_policy to node, with network operator 26.4 or later.",
                 )
@@ -76,7 +76,7 @@ def check_resources(
                 [],
                 f"{name} should be given to no more pods of a host than its GID table has room for.",
                 f"rdma_hca_max is {most}, the GID table has room for {room[name]}",
-                "Pods beyond that start, and have no GID of their address: RDMA fails in them (check gid). Set"
+                "Pods beyond that start, but have no GID of their address: RDMA fails in them (check gid). Set"
                 f" rdma_hca_max to {room[name]} to keep them pending instead, or run fewer pods on a host.",
             )
         elif most < pods_per_node:

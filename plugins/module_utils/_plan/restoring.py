@@ -78,9 +78,9 @@ def plan_restore(
     problems = [*_silent(planes), *_differences(backup["cluster"], plan), *_foreign(backup["cluster"], hosts)]
     if resumes and left and not again:
         problems.append(
-            f"{first} was restored from this backup ({interrupted}), and {', '.join(left)} became part of a cluster"
-            f" since, or is of the old one: to begin again from the backup, and lose what the cluster has got since,"
-            f" name it with -e fabric_restore={backup['cluster']['name']}; to keep it, run ipu.fabric.site."
+            f"{first} was restored from this backup ({interrupted}), and {', '.join(left)} joined a cluster since, or"
+            f" is still in the old one: to begin again from the backup, and lose what changed since, name the cluster"
+            f" with -e fabric_restore={backup['cluster']['name']}; to keep it, run ipu.fabric.site."
         )
     elif not resumes:
         problems += _living(hosts, named)
@@ -118,7 +118,7 @@ def _differences(cluster: BackupCluster, plan: Plan) -> t.Iterator[str]:
     )
     for name, was, now in pairs:
         if was and was != now:
-            yield f"{name}: the backup is of a cluster with {was}, the plan has {now}; set it to {was}."
+            yield f"{name}: the backup is of a cluster with {was}, the plan has {now}; set {name} to {was}."
     nodes = {host["node"] for host in plan["hosts"].values()}
     if not nodes & set(cluster["nodes"]):
         yield (
@@ -141,7 +141,7 @@ def _living(hosts: t.Mapping[str, HostFacts], named: str) -> t.Iterator[str]:
     for name, facts in hosts.items():
         if facts["cluster"]["answered"] and cluster_name(facts) != named:
             yield (
-                f"A cluster lives: the API server of {name} answers, Kubernetes {facts['cluster']['version']} at"
-                f" {cluster_name(facts)}; if all that happened since the backup may be lost, name it with"
+                f"A cluster is running: the API server of {name} answers, Kubernetes {facts['cluster']['version']} at"
+                f" {cluster_name(facts)}; if all that happened since the backup may be lost, name the cluster with"
                 f" -e fabric_restore={cluster_name(facts)}."
             )

@@ -126,12 +126,12 @@ def _check_version(settings: Settings, hosts: Hosts, running: Running, findings:
         findings.error(
             "cluster-version",
             [running.host],
-            "The cluster runs another Kubernetes, and site does not upgrade it.",
+            "The cluster runs another release of Kubernetes, and site does not upgrade it.",
             f"fabric_kubernetes_version is {settings.kubernetes_version}; "
             f"the API server of {running.host} runs {version}",
             f"Run ipu.fabric.upgrade, or set fabric_kubernetes_version to {version}."
             if parse(settings.kubernetes_version) > parse(version)
-            else f"Set fabric_kubernetes_version to {version}. No role goes back to an older one.",
+            else f"Set fabric_kubernetes_version to {version}. No role downgrades a cluster.",
         )
     for name, host in hosts.items():
         if not host.facts or host.observation.get("recalled") or not host.facts["kubelet"]["server"]:
@@ -142,14 +142,14 @@ def _check_version(settings: Settings, hosts: Hosts, running: Running, findings:
                 "node-version",
                 [name],
                 "A node's version of Kubernetes can't be compared with that of its cluster.",
-                "its kubelet did not say which one it is, or took too long",
+                "its kubelet did not report its version, or took too long",
                 "Run kubelet --version on the host.",
             )
         elif kubelet not in (version, settings.kubernetes_version):
             findings.error(
                 "node-version",
                 [name],
-                "A node runs another Kubernetes than its cluster, and site does not upgrade it.",
+                "A node runs another release of Kubernetes than its cluster, and site does not upgrade it.",
                 f"kubelet {kubelet}; the cluster runs {version}",
                 "Run ipu.fabric.upgrade. It takes every node to fabric_kubernetes_version.",
             )
@@ -165,7 +165,7 @@ def _check_pod_network(settings: Settings, running: Running, findings: Findings)
     findings.error(
         "cluster-cni",
         [running.host],
-        "The cluster has another pod network than the plan: pods of two pod networks don't reach each other.",
+        "The cluster's pod network is not that of the plan: pods of two pod networks don't reach each other.",
         f"fabric_cni is {settings.cni}; {running.host} has {listed}",
         (f"Set fabric_cni to {kept}, the installed one." if kept else "Set fabric_cni to none to leave it as it is.")
         + " If something else manages this cluster, set fabric_manage_kubernetes to false. No role replaces a pod"
@@ -199,7 +199,7 @@ def _check_cidr(variable: str, planned: str, there: str, running: Running, findi
 def _check_endpoint(settings: Settings, running: Running, endpoint: str, findings: Findings) -> None:
     there, wanted = running.facts["endpoint"], settings.control_plane_endpoint
     if (there or wanted) and normal_endpoint(endpoint) != normal_endpoint(there):
-        given = f"fabric_control_plane_endpoint is {wanted or f'empty, which is {endpoint}'}"
+        given = f"fabric_control_plane_endpoint is {wanted or f'empty, so it is {endpoint}'}"
         if settings.control_plane_vip:
             given = f"fabric_control_plane_vip makes it {endpoint}"
         findings.error(
@@ -222,7 +222,7 @@ def _check_kubeconfig(settings: Settings, running: Running, findings: Findings) 
         findings.error(
             "other-cluster",
             [running.host],
-            "The kubeconfig on the controller is of another cluster than the hosts.",
+            "The kubeconfig on the controller does not lead to the cluster of the hosts.",
             f"{config.path} leads to {config.server}, and its CA is not the one that {running.host} trusts",
             ("Move the file away" if settings.manage_kubernetes else "Copy a kubeconfig of this cluster there")
             + ", or set fabric_kubeconfig to that of this cluster. A proxy may have a CA of its own.",
@@ -297,7 +297,7 @@ def multus_problem(variable: str, wanted: bool, others: t.Sequence[str]) -> t.Tu
     if not wanted and not others:
         return (
             "Without multus pods would get no fabric interface.",
-            f"Set {variable} to true, or have what manages the cluster install one first.",
+            f"Set {variable} to true, or install one first with the tool that manages the cluster.",
         )
     return "", ""
 
@@ -331,7 +331,7 @@ def check_own_kubeconfig(settings: Settings, findings: Findings) -> None:
         findings.error(
             "kubeconfig",
             [],
-            "The kubeconfig lacks rights that site needs: the API would refuse one after the other.",
+            "The kubeconfig lacks rights that site needs: the API would refuse its requests.",
             f"{path or 'fabric_api_kubeconfig'} may not {', '.join(settings.rights)}",
             "Take a kubeconfig with the rights of cluster-admin, or have its user bound to that: kubectl create"
             f" clusterrolebinding NAME --clusterrole=cluster-admin --user={shlex.quote(settings.user or 'USER')}.",
@@ -344,8 +344,8 @@ def check_own_kubeconfig(settings: Settings, findings: Findings) -> None:
             [],
             "The cluster is managed elsewhere, and this controller needs a kubeconfig of it.",
             f"{path} {fault}" if fault else f"no file at {path}",
-            "Copy one with the rights of cluster-admin there, or set fabric_kubeconfig to where it is: its default is"
-            " in the folder that you run in.",
+            "Copy one with the rights of cluster-admin there, or set fabric_kubeconfig to its path: the default"
+            " is in the folder that you run in.",
         )
     elif is_loopback(urllib.parse.urlsplit(server).hostname or ""):
         findings.error(
@@ -353,7 +353,8 @@ def check_own_kubeconfig(settings: Settings, findings: Findings) -> None:
             [],
             "The kubeconfig leads to the controller itself: it was made for a control plane's own use.",
             f"{path} has the server {server}",
-            "Write an address of the API that this controller reaches into it, such as a control plane's.",
+            "Change the server in the kubeconfig to an address of the API that this controller reaches, such as a"
+            " control plane's.",
         )
     elif not settings.api_answers and not findings.has_error("other-cluster"):  # TLS refuses it with a wrong CA
         findings.error(
@@ -413,7 +414,7 @@ def check_own_cidrs(settings: Settings, hosts: Hosts, running: t.Optional[Runnin
             findings.warning(
                 "cluster-cidr",
                 [running.host],
-                f"{variable} is not that of the cluster, whose own is planned with.",
+                f"{variable} is not that of the cluster, and the plan uses the cluster's.",
                 f"{variable} is {stated}; {running.host} has {there}",
                 f"Set {variable} to {there}, or remove it from the inventory.",
             )
@@ -424,7 +425,7 @@ def check_nodes(settings: Settings, hosts: Hosts, running: t.Optional[Running], 
     planned = {host.node for host in hosts.values()}
     strangers = sorted({node["name"] for node in running.facts.get("nodes", [])} - planned) if running else []
     if running and strangers and not settings.upgrade:
-        gone = " A node that is gone for good: ipu.fabric.remove_node." if settings.manage_kubernetes else ""
+        gone = " Remove nodes that are gone for good with ipu.fabric.remove_node." if settings.manage_kubernetes else ""
         findings.warning(
             "cluster-nodes",
             [running.host],

@@ -29,7 +29,7 @@ def plan_runtime(settings: Settings, hosts: Hosts, kubernetes: str, findings: Fi
             findings.warning(
                 "runtime",
                 [],
-                "The container runtime is chosen where this collection builds the cluster.",
+                "The container runtime is chosen only where this collection builds the cluster.",
                 f"fabric_runtime is {settings.runtime}, and fabric_manage_kubernetes is false",
                 "Leave fabric_runtime out. Locked memory is set for whatever runtime the hosts have.",
             )
@@ -58,7 +58,7 @@ def _check_nodes(settings: Settings, hosts: Hosts, findings: Findings) -> None:
             findings.error(
                 "cluster-runtime",
                 [name],
-                "The node has another container runtime than the site asks for, and no role changes that.",
+                "The node's container runtime is not the one that the site asks for, and no role changes it.",
                 f"fabric_runtime is {settings.runtime}; the kubelet uses {runtime}",
                 f"Set fabric_runtime to {runtime}."
                 if runtime in (CONTAINERD, DOCKER)
@@ -68,12 +68,12 @@ def _check_nodes(settings: Settings, hosts: Hosts, findings: Findings) -> None:
 
 def _check_settings(settings: Settings, findings: Findings) -> None:
     """Refuse settings that containerd supports but Docker does not."""
-    without = "Or leave fabric_runtime out: containerd can."
+    without = "Or leave fabric_runtime out: containerd can do this."
     registry = text_of(settings.sources, "registry")
     for wrong, what, seen, step in (
         (
             bool(registry),
-            "Docker takes a mirror for docker.io alone: images of all other registries would come from the internet.",
+            "Docker uses a mirror for docker.io only: images of all other registries would come from the internet.",
             f"fabric_mirror.registry is {without_credentials(registry)}",
             f"Leave fabric_mirror.registry out, and let hosts reach the registries, or set fabric_proxy. {without}",
         ),
@@ -91,7 +91,7 @@ def _check_settings(settings: Settings, findings: Findings) -> None:
         ),
         (
             settings.upgrade,
-            "ipu.fabric.upgrade has not been made for nodes with Docker.",
+            "ipu.fabric.upgrade does not support nodes with Docker.",
             "fabric_runtime is docker",
             "Upgrade with kubeadm as its guide says, and set fabric_kubernetes_version to that release. Then run site.",
         ),

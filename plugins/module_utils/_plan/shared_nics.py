@@ -89,7 +89,7 @@ def _check_attachments(chosen: NetworkLinks, others: t.Sequence[SeenAttachment],
             findings.error(
                 "fabric-nic",
                 hosts,
-                f"{chosen.network.name}: pods of another network take its NIC, and pods of one of them can't start.",
+                f"{chosen.network.name}: another network uses its NIC, and pods of one of the two can't start.",
                 f"{what} is {each['plugin']}{mode} on {each['nic']}: {why}",
                 f"Delete {what} and its pods, give it another NIC, or name another one in `select` of"
                 f" {chosen.network.name}.",
@@ -115,7 +115,7 @@ def _check_dra(chosen: NetworkLinks, offered: t.Sequence[DraNic], findings: Find
         findings.error(
             "fabric-nic",
             [name for name, _nic in hosts],
-            f"{chosen.network.name}: a ResourceClaim has its NIC, and pods of one of them can't start.",
+            f"{chosen.network.name}: a ResourceClaim has its NIC, and pods of one of the two can't start.",
             f"ResourceClaim {shorten_list(claims, NAMES)}: driver {driver} gives {listed} to its pods",
             f"Delete the pods of the claim. {aside}",
         )
@@ -123,7 +123,7 @@ def _check_dra(chosen: NetworkLinks, offered: t.Sequence[DraNic], findings: Find
         findings.warning(
             "fabric-nic",
             [name for name, _nic in hosts],
-            f"{chosen.network.name}: a pod can claim its NIC, and takes it from all others on that host.",
+            f"{chosen.network.name}: a pod can claim its NIC, and would take it from all others on that host.",
             f"driver {driver} offers {listed}",
             aside,
         )
@@ -152,7 +152,7 @@ def _check_static(planned: PlannedNetwork, others: t.Sequence[SeenAttachment], f
                 [],
                 f"{planned['name']}: a NetworkAttachmentDefinition has addresses that the plan would give to others.",
                 f"{listed}; the plan gives out {span}",
-                f"Set reserved to [{', '.join(taken)}] in {planned['name']} of fabric_networks, beside what is in it.",
+                f"Set reserved to [{', '.join(taken)}] in {planned['name']} of fabric_networks, besides what it has.",
             )
 
 
@@ -190,7 +190,7 @@ def _check_passthru(one: NetworkLinks, other: NetworkLinks, findings: Findings) 
         findings.error(
             "networks",
             both,
-            f"Networks {one.network.name} and {other.network.name} can't have one NIC.",
+            f"Networks {one.network.name} and {other.network.name} can't share a NIC.",
             f"{one.links[both[0]].nic['netdev']}: a macvlan in mode passthru is the only one of its NIC",
             "Set mode to bridge in both, or give each its own NIC (key select).",
         )

@@ -180,7 +180,7 @@ def check_answers(settings: Settings, hosts: Hosts, running: t.Optional[Running]
             dict.fromkeys(name for name, _problem in silent if name),
             f"{len(texts)} sources of this site do not answer.",
             shorten_list(texts, LISTED, "; "),
-            "Without internet, set fabric_mirror to a mirror of the site, or bring all of it along with fabric_bundle:"
+            "Without internet, set fabric_mirror to a mirror of the site, or bring everything along with fabric_bundle:"
             " https://github.com/ipu-fabric/ipu.fabric/blob/main/docs/guides/air-gap.md. Otherwise let the hosts"
             " through, by fabric_proxy or the firewall.",
         )
@@ -223,14 +223,14 @@ def _report(problem: SourceProblem, hosts: t.Sequence[str], instead: str, findin
         step = f"Add it there, or name a source that has it, {setting}{f', or {other}' if other else ''}."
     else:
         missing = problem["seen"].startswith("HTTP 404")
-        what = "A source of this site does not have this." if missing else f"A source of this site has to answer {who}."
+        what = "A source has nothing at this URL." if missing else f"A source of this site has to answer {who}."
         other = f"let {who} reach this one, through fabric_proxy or the firewall"
         step = (
             f"Name a source that answers, {setting}, or {'put it there' if missing else other}."
-            f" `curl -fIL {problem['url']}` shows it."
+            f" Check with `curl -fIL {problem['url']}`."
         )
     if instead:
-        step += f" Or set fabric_cni to {instead}, whose images answer."
+        step += f" Or set fabric_cni to {instead}, whose images are available."
     if problem["playbook"]:
         findings.warning(CHECK, hosts, what, seen, f"Only the playbook {problem['playbook']} needs it. {step}")
     else:

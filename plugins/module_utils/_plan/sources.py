@@ -211,7 +211,7 @@ def plan_images(settings: Settings, releases: Releases, findings: Findings) -> t
     good: t.Dict[str, str] = {}
     for image, digest in settings.image_digests.items():
         digits = plain_digest(digest) if isinstance(digest, str) else ""
-        wrong = "" if digits else f"'{digest}' is no SHA-256"
+        wrong = "" if digits else f"'{digest}' is not a SHA-256"
         if "@" in image or not image_tag(image):
             wrong = "it is not a name with a tag"
         if wrong:
@@ -220,7 +220,7 @@ def plan_images(settings: Settings, releases: Releases, findings: Findings) -> t
                 [],
                 "An entry of fabric_image_digests is not valid.",
                 f"{image}: {wrong}",
-                "Write it as registry/name:tag: sha256: and 64 digits, as `skopeo inspect` says it.",
+                "Write it as registry/name:tag: sha256: and 64 digits, as `skopeo inspect` prints it.",
             )
         else:
             good[image] = f"sha256:{digits}"

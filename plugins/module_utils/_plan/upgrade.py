@@ -97,7 +97,7 @@ def _check_step(wanted: str, servers: t.Set[str], offered: t.Sequence[str], find
             "upgrade-step",
             [],
             "There is no cluster to upgrade.",
-            "no API server says its version",
+            "no API server reports its version",
             "Run ipu.fabric.site to build one; if there is one, start its API server.",
         )
         return
@@ -130,8 +130,8 @@ def _check_nodes(hosts: Hosts, nodes: t.Mapping[str, SeenNode], findings: Findin
         findings.error(
             "upgrade-nodes",
             [],
-            "Every node of the cluster is in the inventory: others would stay at their release.",
-            f"not in it: {shorten_list(strangers, NAMES)}",
+            "Every node of the cluster has to be in the inventory: others would stay at their release.",
+            f"not in the inventory: {shorten_list(strangers, NAMES)}",
             "Add these hosts to the inventory, or remove these nodes: ipu.fabric.remove_node with"
             f" -e fabric_remove_nodes={','.join(strangers)}.",
         )
@@ -152,9 +152,9 @@ def _check_ready(members: t.Mapping[str, SeenNode], findings: Findings) -> None:
         findings.error(
             "upgrade-ready",
             ill,
-            "Every node is Ready before an upgrade: one that is not can't show whether it was harmed.",
+            "Every node has to be Ready before an upgrade: one that is not can't show whether the upgrade harmed it.",
             "the node is not Ready",
-            "See kubectl describe node, journalctl -u kubelet there, and kubeadm certs check-expiration.",
+            "Run kubectl describe node, and on its host journalctl -u kubelet and kubeadm certs check-expiration.",
         )
 
 
@@ -168,7 +168,7 @@ def _check_skew(members: t.Mapping[str, SeenNode], wanted: str, findings: Findin
             findings.error(
                 "upgrade-skew",
                 [name],
-                "A kubelet is never newer than its API server.",
+                "A kubelet must not be newer than its API server.",
                 f"the kubelet runs {node['version']}, fabric_kubernetes_version is {wanted}",
                 f"Set fabric_kubernetes_version to {node['version']}.",
             )
@@ -176,7 +176,7 @@ def _check_skew(members: t.Mapping[str, SeenNode], wanted: str, findings: Findin
             findings.error(
                 "upgrade-skew",
                 [name],
-                f"A kubelet is at most {KUBELET_SKEW} minor releases older than its API server.",
+                f"A kubelet may be at most {KUBELET_SKEW} minor releases older than its API server.",
                 f"the kubelet runs {node['version']}, fabric_kubernetes_version is {wanted}",
                 f"Upgrade this node to {target[0]}.{target[1] - KUBELET_SKEW} or later first by hand: kubeadm upgrade"
                 " node, then the package kubelet.",

@@ -191,7 +191,7 @@ def _reached(
                 [name],
                 f"{what} The plan takes {better}, which all pods reach.",
                 seen,
-                f"Nothing, if V-IPU listens there; with {better} in fabric_vipu_hosts this warning ends.",
+                f"Nothing to do if V-IPU listens there. To end this warning, put {better} in fabric_vipu_hosts.",
             )
         elif settings.ipu_release.workers_on_host_network:
             findings.warning(
@@ -199,7 +199,7 @@ def _reached(
                 [name],
                 f"{what} Workers of IPUJobs do, as they use the host's network.",
                 seen,
-                "Nothing, if only IPUJobs use IPUs here.",
+                "Nothing to do if only IPUJobs use IPUs here.",
             )
         else:
             findings.error(

@@ -116,7 +116,9 @@ def _addresses(host: PlacedHost) -> t.Set[t.Optional[Address]]:
 def _check_hosts(address: Address, hosts: Hosts, findings: Findings) -> None:
     owners = [name for name, host in hosts.items() if address in _addresses(host)]
     if owners:
-        _report(findings, owners, "must be no host's own address.", f"{address} is that of {', '.join(owners)}", FREE)
+        _report(
+            findings, owners, "must not be a host's own address.", f"{address} is that of {', '.join(owners)}", FREE
+        )
     views = {name: _view(host) for name, host in hosts.items()}
     behind = [name for name, view in views.items() if view and address in map(parse_address, view["gateways"])]
     if behind:
@@ -159,7 +161,7 @@ def _check_cidrs(address: Address, cidrs: ClusterCidrs, findings: Findings) -> N
         for cidr in ranges:
             if address in cidr:
                 seen = f"{address} is in {cidr} ({variable})"
-                _report(findings, [], "must be no address of pods or services.", seen, FREE)
+                _report(findings, [], "must not be an address of pods or services.", seen, FREE)
 
 
 def _check_keepalived(members: t.Sequence[PlacedHost], findings: Findings) -> None:
@@ -170,7 +172,7 @@ def _check_keepalived(members: t.Sequence[PlacedHost], findings: Findings) -> No
             CHECK,
             foreign,
             f"{VARIABLE} needs keepalived, which does something else on this host.",
-            "/etc/keepalived/keepalived.conf is not of this collection, and it is not overwritten",
+            "/etc/keepalived/keepalived.conf was not written by this collection, which does not overwrite it",
             f"Move the file away, or leave {VARIABLE} empty and set fabric_control_plane_endpoint to the address that"
             " you keep yourself.",
         )
@@ -197,7 +199,7 @@ def _check_free(address: Address, hosts: Hosts, members: t.Sequence[PlacedHost],
         findings.error(
             IN_USE,
             askers,
-            f"Somebody else has the virtual address of the API ({VARIABLE}): with two of them it leads to either.",
+            f"Another machine has the virtual address of the API ({VARIABLE}): with two of them it leads to either.",
             f"{address}, as {', '.join(askers)} sees it: {what}",
             f"{FREE} It may be another site's, or that of a control plane which has left the inventory.",
         )

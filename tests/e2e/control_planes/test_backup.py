@@ -98,7 +98,7 @@ def test_destroyed(bare: Bed) -> None:
 
     refused = bare.play("restore", fabric_backup=str(newest), **WHEREABOUTS)
     assert refused.code != 0
-    assert "A cluster lives: the API server of cp1 answers" in " ".join(refused.shown.split())
+    assert "A cluster is running: the API server of cp1 answers" in " ".join(refused.shown.split())
 
     bare.testbed("reset")
     checked = bare.play("restore", "--check", fabric_backup=str(newest), **WHEREABOUTS)

@@ -43,7 +43,7 @@ def test_nothing_is_signed_for_another(liar: Bed) -> None:
     before, approved = seen(liar), liar.on("cp1", APPROVED)
     result = liar.play("renew_certificates")
     assert result.code != 0
-    assert "w1 says that it is cp1, and is w1 by" in " ".join(result.shown.split())
+    assert "w1 says that it is cp1, but the inventory has it as w1" in " ".join(result.shown.split())
     assert (seen(liar), liar.on("cp1", APPROVED)) == (before, approved)
 
 

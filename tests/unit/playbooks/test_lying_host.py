@@ -103,15 +103,20 @@ CLONE = {"machine_id": f"{13:032x}"}
     ("playbook", "said", "variables", "seen"),
     [
         ("remove_node", CLONE, {"fabric_remove_nodes": "w2"}, "w1 has its machine-id; w2 has its name"),
-        ("remove_node", CP1, {"fabric_remove_nodes": "w1"}, "w1 says that it is cp1, and so is cp1"),
-        ("reset", CP1, {"fabric_reset": "fabric"}, "w1 says that it is cp1, and so is cp1"),
+        ("remove_node", CP1, {"fabric_remove_nodes": "w1"}, "w1 says that it is cp1, but that name is taken by cp1"),
+        ("reset", CP1, {"fabric_reset": "fabric"}, "w1 says that it is cp1, but that name is taken by cp1"),
         (
             "reset",
             CLONE,
             {"fabric_reset": "cluster", "fabric_reset_name": NAME},
             "w1, w2 have the machine-id",
         ),
-        ("upgrade", CP1, {"fabric_kubernetes_version": "1.36.3"}, "w1 says that it is cp1, and so is cp1"),
+        (
+            "upgrade",
+            CP1,
+            {"fabric_kubernetes_version": "1.36.3"},
+            "w1 says that it is cp1, but that name is taken by cp1",
+        ),
     ],
 )
 def test_nothing_is_changed_for_another(tmp_path, playbook, said, variables, seen):
@@ -125,7 +130,7 @@ def test_nothing_is_signed_for_another(tmp_path):
     """The others are renewed, each under the name that the inventory has, by the first control plane that answers."""
     done = run(tmp_path, "ipu.fabric.renew_certificates", lie(**CP1), fabric_control_plane_vip=VIP)
     assert done.code != 0
-    assert "Seen: w1 says that it is cp1, and is w1 by the inventory." in done.said, done.text
+    assert "Seen: w1 says that it is cp1, but the inventory has it as w1." in done.said, done.text
     names = [(host, name) for module, host, name in changes(done) if module == "kubeadm"]
     assert names == [("cp1", "w2")], done.text
     renewed = [(host, name) for module, host, name in changes(done) if module == "node_certificates"]

@@ -44,7 +44,7 @@ def test_a_plan_that_still_holds_is_applied(site, arguments, called):
     folder, approved = site
     done = play(folder, "ipu.fabric.site", GROUPS, ANSWERS, *arguments, fabric_plan_file=FILE, **GIVEN)
     assert done.code == 0, done.text
-    assert words(f"Plan, the one in {folder / FILE}: 3 hosts, ") in words(done.text), done.text
+    assert words(f"Plan, as in {folder / FILE}: 3 hosts, ") in words(done.text), done.text
     assert called <= {call.module for call in done.calls}
     assert (folder / FILE).read_text(encoding="utf-8") == approved
 
@@ -68,5 +68,5 @@ def test_a_file_that_is_no_plan_of_these_hosts(tmp_path):
     done = play(tmp_path, "ipu.fabric.site", GROUPS, ANSWERS, "--check", fabric_plan_file="other.json", **GIVEN)
     assert done.code != 0
     assert "plan-file: all" in done.said, done.text
-    assert "seen: it is of other hosts: x1" in done.said
+    assert "seen: it is a plan of other hosts: x1" in done.said
     assert {call.module for call in done.calls} <= set(READERS)

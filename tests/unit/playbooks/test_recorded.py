@@ -74,7 +74,7 @@ def test_what_a_setting_would_change(tmp_path):
     done = plan_of(tmp_path, "rack", fabric_pods_per_node=16, fabric_plan_file="artifacts/recorded/plan.json")
     assert done.code == 0, done.text
     assert "WARNING plan-moved" in done.said
-    assert "Network rail-0 as in the approved plan" in done.said
+    assert "Network rail-0 has to be as in the approved plan" in done.said
     assert (tmp_path / "artifacts/recorded/plan.json").read_text(encoding="utf-8") == before
 
 
@@ -127,9 +127,9 @@ def test_no_other_playbook_runs_with_a_recording(tmp_path, name):
     ("text", "said"),
     [
         (None, "No such file or directory"),
-        ("{", "it is no JSON"),
+        ("{", "it is not JSON"),
         (json.dumps({"cp1": {"when": "2026-11-23", "host": {"hostname": "cp1"}}}), "cp1: host.architecture is missing"),
-        (json.dumps({"x1": recorded.recording("one-host")["poplar1"]}), "it is of x1"),
+        (json.dumps({"x1": recorded.recording("one-host")["poplar1"]}), "the recording is of x1"),
     ],
 )
 def test_a_file_that_does_not_do(tmp_path, text, said):

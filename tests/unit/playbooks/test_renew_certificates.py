@@ -72,7 +72,7 @@ def test_nothing_begins_where_only_a_plan_could_say_which_node_a_host_is(tmp_pat
     found = {"cp1": state("cp1", LEAVES), "w1": {**state("w1", LEAVES), "node": "w1"}}
     run = renew(tmp_path, found, planned=False)
     assert run.code != 0
-    assert "cp1 says that it is node-cp1, and is cp1 by the inventory" in run.said, run.text
+    assert "cp1 says that it is node-cp1, but the inventory has it as cp1" in run.said, run.text
     assert "Run ipu.fabric.plan" in run.said
     assert {call.module for call in run.calls if not call.check} <= {"host_info"}
     assert renewals(run) == []

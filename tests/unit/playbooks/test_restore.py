@@ -75,7 +75,7 @@ def states(done):
 @pytest.mark.parametrize(
     ("found", "arguments", "seen"),
     [
-        (answers(answered=True), {}, f"name it with -e fabric_restore={ENDPOINT}"),
+        (answers(answered=True), {}, f"name the cluster with -e fabric_restore={ENDPOINT}"),
         (answers(), {"fabric_runtime": "docker"}, "Seen: fabric_runtime is docker"),
         (
             {**answers(), "control_plane_backup": {"*": {"failed": True, "msg": "backup.json has changed"}}},

@@ -75,7 +75,7 @@ def labels(_module: t.Any) -> Result:
     return outcome({"w1": {"labels": {}}}, {"w1": {"labels": {"a": "b"}}}, nodes=["w1"])
 
 
-W1 = {"object": "Node w1", "change": "change", "ours": True, "fields": ["labels a: not there now, b planned"]}
+W1 = {"object": "Node w1", "change": "change", "ours": True, "fields": ["labels a: absent now, b planned"]}
 
 
 @pytest.mark.parametrize("elsewhere", [False, True])

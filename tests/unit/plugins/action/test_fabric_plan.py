@@ -133,7 +133,7 @@ def test_a_host_that_says_it_is_another_is_refused_whatever_is_allowed():
     hosts["w2"]["address"] = "10.88.0.13"
     nodes = [{"name": name, "machine_id": "", "addresses": ["10.88.0.77"]} for name in ("other", "w1")]
     result = run(scope="cluster", hosts=hosts, cluster={**STRANGER, "nodes": nodes}, allow=["other-cluster"])
-    assert result["error"]["seen"] == "w1 says that it is other, and is the node w1 by the inventory"
+    assert result["error"]["seen"] == "w1 says that it is other, but the inventory has it as w1"
 
 
 def test_files_in_the_inventory_are_not_written(tmp_path):
@@ -320,7 +320,7 @@ def test_the_approved_plan_is_applied_where_nothing_has_moved(approved):
     options = {"artifacts_dir": str(approved.parent), "networks": [{"name": "rdma-net"}]}
     result = run(hosts=hosts, plan_file=str(approved), **options)
     assert (result["changed"], result["errors"]) == (False, 0)
-    assert " ".join(result["text"].split()).startswith(f"Plan, the one in {approved}: 3 hosts")
+    assert " ".join(result["text"].split()).startswith(f"Plan, as in {approved}: 3 hosts")
     assert approved.read_text() == text
     assert "swap" in (approved.parent / "plan.html").read_text()
 
@@ -352,11 +352,11 @@ def test_a_plan_elsewhere_is_compared_and_the_new_one_written(approved, tmp_path
     ("text", "seen"),
     [
         (None, "No such file or directory"),
-        ("", "it is no JSON: "),
-        ("{", "it is no JSON: "),
-        ("\udcff", "it is no JSON: "),
-        ("[]", "it is JSON, but no plan"),
-        ('{"hosts": []}', "it is JSON, but no plan"),
+        ("", "it is not JSON: "),
+        ("{", "it is not JSON: "),
+        ("\udcff", "it is not JSON: "),
+        ("[]", "it is JSON, but not a plan"),
+        ('{"hosts": []}', "it is JSON, but not a plan"),
         ('{"hosts": {}}', "its schema is None"),
     ],
 )

@@ -26,5 +26,5 @@ def test_limits(limit, size, shown):
 
 @pytest.mark.parametrize("limit", ["", "M", "64MB", "-2", "1.5G", "no limit"])
 def test_what_is_no_limit(limit):
-    with pytest.raises(ValueError, match="is no limit"):
+    with pytest.raises(ValueError, match="is not a limit"):
         memlock_limits.limit_bytes(limit)

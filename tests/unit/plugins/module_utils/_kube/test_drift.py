@@ -29,7 +29,7 @@ def told(module, options, result):
                     "change",
                     POOL,
                     True,
-                    "spec perNodeBlockSize: 8 now, 16 planned; spec subnet: not there now, 10.5.0.0/24 planned",
+                    "spec perNodeBlockSize: 8 now, 16 planned; spec subnet: absent now, 10.5.0.0/24 planned",
                 )
             ],
         ),
@@ -61,7 +61,7 @@ def told(module, options, result):
             "node_labels",
             {},
             outcome({"w1": {"labels": {}}}, {"w1": {"labels": {"vipu-ctrl": "a"}}}),
-            [("change", "Node w1", True, "labels vipu-ctrl: not there now, a planned")],
+            [("change", "Node w1", True, "labels vipu-ctrl: absent now, a planned")],
         ),
         (
             "ipujob",
@@ -102,4 +102,4 @@ def test_what_else_makes_helm_run_is_a_field_of_the_release():
     (found,) = told("helm_release", {"name": "ipu", "namespace": "ops"}, outcome(before, after))
     assert found[:2] == ("change", "Helm release ops/ipu")
     assert "certificate: ends in 3 days now, renewed planned" in found[3]
-    assert "unfinished: [revision 2 is pending-upgrade] now, not there planned" in found[3]
+    assert "unfinished: [revision 2 is pending-upgrade] now, absent planned" in found[3]

@@ -92,10 +92,10 @@ def run(monkeypatch, cluster, check=False):
         ({"mtu": 1500}, "mtu: 1500 now, 9000 planned"),
         ({"master": "eno1"}, "master: eno1 now, ens1f0 planned"),
         ({"ipam": {"type": "nv-ipam", "poolName": "x"}}, "ipam poolName: x now, rail planned"),
-        ({"vlan": 5}, "vlan: 5 now, not there planned"),
-        ({"text": "{broken"}, "config: {broken now, not there planned"),
-        ({"text": "[1]"}, "config: [1] now, not there planned"),
-        ({"text": '{"plugins": ["x"]}'}, "mtu: not there now, 9000 planned"),
+        ({"vlan": 5}, "vlan: 5 now, absent planned"),
+        ({"text": "{broken"}, "config: {broken now, absent planned"),
+        ({"text": "[1]"}, "config: [1] now, absent planned"),
+        ({"text": '{"plugins": ["x"]}'}, "mtu: absent now, 9000 planned"),
     ],
 )
 def test_a_nad_that_was_edited_is_a_difference_and_is_created_again(monkeypatch, edit, field):

@@ -52,7 +52,7 @@ def test_a_plan_is_as_itself_in_any_order_of_its_keys():
         ),
         (
             {"hosts/w1/links/rdma-net/addresses": []},
-            "w1, NIC on rdma-net: addresses 10.5.0.12: address 10.5.0.12, prefix 24 in the file, not there now",
+            "w1, NIC on rdma-net: addresses 10.5.0.12: address 10.5.0.12, prefix 24 in the file, absent now",
         ),
         ({"hosts/w1/address": ""}, "w1, Host: address: 10.88.0.12 in the file, none now"),
         ({"hosts/w1/roles": ["ipu"]}, "w1, Host: roles: only in the file worker"),
@@ -66,7 +66,7 @@ def test_a_plan_is_as_itself_in_any_order_of_its_keys():
         ({"vipu/controllers/0/port": 8091}, "all, V-IPU: controllers 10.5.0.20 port: 8090 in the file, 8091 now"),
         ({"hardening/level": "cis"}, "all, Hardening: level: baseline in the file, cis now"),
         ({"no_proxy/downloads": ["a"]}, "all, Addresses without the proxy: downloads: only now a"),
-        ({"image_digests": None}, "all, Digests of images: {} in the file, not there now"),
+        ({"image_digests": None}, "all, Digests of images: {} in the file, absent now"),
         ({"hardening": []}, None),
         ({"networks/0": "x"}, None),
         ({"networks": {}}, None),
@@ -91,7 +91,7 @@ def test_a_difference_in_words(changes, sentence):
             "a url: x in the file, y now",
         ),
         ([{"name": "a"}, {"name": "b"}], [{"name": "b"}, {"name": "a"}], "order: a, b in the file, b, a now"),
-        ([{"name": "a"}], [{"name": "a"}, {"name": "b"}], "b: not there in the file, name b now"),
+        ([{"name": "a"}], [{"name": "a"}, {"name": "b"}], "b: absent in the file, name b now"),
         ([{"name": "a"}, {"name": "a"}], [{"name": "a"}], "name a, name a in the file, name a now"),
         ([1, 2], [2, 3], "only in the file 1, only now 3"),
         ([[1], None], [[1], True], "only in the file none, only now true"),
@@ -120,7 +120,7 @@ def test_one_finding_for_each_difference():
     hosts["w1"]["rdma"]["links"][1].update(netdev="ens2f0", rdma_netdevs=["ens2f0"])
     planned = sites.plan(hosts, plan_file=PlanFile("plan.json", "", PLAN))
     found = {(*each["hosts"], each["what"]): each for each in planned["findings"] if each["check"] == "plan-moved"}
-    nic = found["w1", "NIC on rdma-net as in the approved plan, plan.json."]
+    nic = found["w1", "NIC on rdma-net has to be as in the approved plan, plan.json."]
     assert nic["level"] == "error"
     assert "netdev: ens1f0 in the file, ens2f0 now" in nic["seen"]
     assert "ipu.fabric.plan without fabric_plan_file" in nic["next"]
@@ -151,8 +151,8 @@ def test_a_site_that_has_changed_as_a_whole_is_no_endless_list():
         (PlanFile("plan.json", "No such file or directory", None), "No such file or directory"),
         (PlanFile("plan.json", "", {**PLAN, "schema": 2}), "its schema is 2, this release of the collection writes 1"),
         (PlanFile("plan.json", "", {"hosts": {}}), "its schema is None, this release of the collection writes 1"),
-        (PlanFile("plan.json", "", {"schema": 1, "hosts": {}}), "it is of other hosts: none"),
-        (PlanFile("plan.json", "", {**PLAN, "hosts": {"x1": {}, "x2": {}}}), "it is of other hosts: x1, x2"),
+        (PlanFile("plan.json", "", {"schema": 1, "hosts": {}}), "it is a plan of other hosts: none"),
+        (PlanFile("plan.json", "", {**PLAN, "hosts": {"x1": {}, "x2": {}}}), "it is a plan of other hosts: x1, x2"),
         (PlanFile("plan.json", "", with_changes({"hosts/w2": None})), "only in the inventory: w2"),
         (
             PlanFile("plan.json", "", with_changes({"hosts/w2": None, "hosts/w9": {}})),

@@ -334,12 +334,12 @@ def test_what_is_needed_beside_allowing_is_told_with_it(hosts):
     change(("host", "cgroup"), "hybrid")(hosts, ["w1"])
     told = errors(plan(hosts))["cgroup-v2"]["next"]
     assert told.count("fabric_allow") == 1
-    assert told.endswith("Or set fabric_allow: [cgroup-v2], which has kubelet and kubeadm take it as well.")
+    assert told.endswith("Or set fabric_allow: [cgroup-v2], which makes kubelet and kubeadm accept this host.")
 
 
 def test_an_expectation_that_is_no_limit(hosts):
     finding = errors(plan(hosts, memlock="8 MB"))["locked-memory"]
-    assert (finding["hosts"], finding["seen"]) == ([], "verify_memlock: '8 MB' is no limit")
+    assert (finding["hosts"], finding["seen"]) == ([], "verify_memlock: '8 MB' is not a limit")
 
 
 @pytest.mark.parametrize("name", ["cgroups", "subnet", "locked-memory"])
@@ -375,14 +375,22 @@ def test_allowing_what_can_not_be_allowed(hosts, name):
         ("subnet", {"pods_per_node": 200}, "Addresses for 400 pods"),
         ("subnet", {"networks": [{"name": "rdma-net", "gateway": "10.9.0.1"}]}, "gateway"),
         ("endpoint", {"control_plane_endpoint": "k8s:port"}, "host:port"),
-        ("artifacts-dir", {"inventory_sources": ["/site"]}, "Set fabric_artifacts_dir to a folder beside it"),
+        (
+            "artifacts-dir",
+            {"inventory_sources": ["/site"]},
+            "Set fabric_artifacts_dir to a folder outside the inventory directory",
+        ),
         ("ofed", {"networks": [], "ofed": {"version": "25.10"}}, "plan one (fabric_networks)"),
         ("networks", {"networks": ["rdma-net"]}, "name: rdma-net"),
         ("networks", {"networks": [{"name": "rdma-net", "gatway": "10.5.0.1"}]}, "Did you mean gateway"),
         ("networks", {"networks": [{"name": "rdma-net", "select": {"nmae": "ens*"}}]}, "Did you mean name"),
         ("networks", {"networks": [{"name": "rdma-net", "select": "ens1f0"}]}, "dictionary"),
         ("networks", {"networks": [{"name": "rdma-net", "select": {"subnet": "10.5.0.0/99"}}]}, "CIDR"),
-        ("networks", {"networks": [{"name": "rdma-net", "select": {"name": ["ens*", 1]}}]}, "list of it"),
+        (
+            "networks",
+            {"networks": [{"name": "rdma-net", "select": {"name": ["ens*", 1]}}]},
+            "Write a string, or a list of strings",
+        ),
         ("networks", {"networks": [{"name": "rdma-net", "select": {"subnet": ["10.5.0.0/24", "x"]}}]}, "CIDR"),
         ("networks", {"networks": [{"name": "rdma-net", "select": {"gpu": "first"}}]}, "first is 0"),
         ("fabric-nic", {"networks": [{"name": "rdma-net", "select": {"gpu": 0}}]}, "no NVIDIA GPU"),
@@ -683,7 +691,7 @@ def with_the_address_of_a_node_elsewhere(hosts):
 @pytest.mark.parametrize(
     ("changed", "named", "seen"),
     [
-        (as_another, ["w1"], "w1 says that it is cp1, and so is cp1"),
+        (as_another, ["w1"], "w1 says that it is cp1, but that name is taken by cp1"),
         (with_the_address_of_another, ["cp1", "w1"], "10.88.0.11 is that of cp1, w1"),
         (with_the_address_of_the_api, ["w1"], "10.88.0.1 is that of w1, and the endpoint is 10.88.0.1:6443"),
         (with_the_address_of_the_load_balancer, ["w1"], "10.88.0.1 is that of w1, and the endpoint is 10.88.0.1:8443"),
@@ -692,7 +700,7 @@ def with_the_address_of_a_node_elsewhere(hosts):
             ["w1"],
             "w1 says that it has 10.88.0.77, which is that of the node node77 in the cluster",
         ),
-        (as_a_node_elsewhere, ["w1"], "w1 says that it is node77, and is the node w1 by the inventory"),
+        (as_a_node_elsewhere, ["w1"], "w1 says that it is node77, but the inventory has it as w1"),
     ],
 )
 def test_a_host_that_passes_for_another(hosts, changed, named, seen):
@@ -740,6 +748,6 @@ def test_a_release_may_be_written_with_its_v():
 def test_admission_is_shown_where_it_is_on():
     closing = plan(site(), admission="enforce", max_unproved=2)
     assert closing["admission"] == {"mode": "enforce", "max_unproved": "2"}
-    assert ("Admission", "enforce, closes at most 2 for failed proofs") in plan_report.facts(closing)
+    assert ("Admission", "enforce, closes at most 2 of the nodes for failed proofs") in plan_report.facts(closing)
     assert ("Admission", "warn") in plan_report.facts(plan(site(), admission="warn"))
     assert "admission" not in plan(site())

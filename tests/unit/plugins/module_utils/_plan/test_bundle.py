@@ -86,7 +86,7 @@ def test_a_bundle_without_chrony_is_named_when_it_is_asked_for():
     assert found(seen(files=files), ntp=["ntp1.site"]) is None
     assert found(seen()) is None
     error = found(seen(files={name.replace("chrony", "chronyx"): file for name, file in files.items()}), ntp=["ntp1"])
-    assert error["what"] == "The bundle has no chrony, for which fabric_ntp asks."
+    assert error["what"] == "The bundle has no chrony, which fabric_ntp needs."
     assert error["seen"] == "no such package for debian-bookworm-amd64"
 
 

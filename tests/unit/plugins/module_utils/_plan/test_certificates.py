@@ -37,7 +37,7 @@ def test_certificates_that_are_about_to_end(days, said):
 def test_a_ca_that_is_about_to_end_takes_more():
     planned = plan(cluster(certificate(20, "ca", 3650, ca=True, renewed_by="nobody")))
     warning = errors(planned, "warning")["certificates"]
-    assert (warning["what"], warning["next"]) == ("A CA ends within 30 days.", certificates.AUTHORITY)
+    assert (warning["what"], warning["next"]) == ("A CA expires within 30 days.", certificates.AUTHORITY)
 
 
 @pytest.mark.parametrize("manage", [True, False])

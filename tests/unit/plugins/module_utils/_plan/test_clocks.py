@@ -39,8 +39,8 @@ CHRONY, NTP = {"services": ["chrony"]}, {"ntp": ["ntp1.site", "10.0.0.2"]}
             ("warning", "time"),
             "Nothing: site sets up chrony with fabric_ntp on this host, also where others manage the cluster.",
         ),
-        ({**LOOSE, **CHRONY}, NTP, ("warning", "time"), "See `chronyc -n sources`"),
-        ({"offset": 60, **CHRONY}, NTP, ("error", "time"), "See the controller's clock"),
+        ({**LOOSE, **CHRONY}, NTP, ("warning", "time"), "Look at `chronyc -n sources`"),
+        ({"offset": 60, **CHRONY}, NTP, ("error", "time"), "Check the controller's clock"),
     ],
 )
 def test_a_clock_that_is_wrong_names_the_variable(clock, settings, expected, step):

@@ -102,26 +102,33 @@ NODES = [
     ("hosts", "nodes", "why"),
     [
         (named(cp1="cp1", w1="w1"), NODES, {}),
-        (named(cp1="cp1", w1="cp1"), [], {"w1": "w1 says that it is cp1, and so is cp1"}),
-        (named(cp1=None, w1="CP1"), [], {"w1": "w1 says that it is cp1, and so is cp1"}),
-        (named(**{"cp1.example.org": None}, w1="cp1"), [], {"w1": "w1 says that it is cp1, and so is cp1.example.org"}),
+        (named(cp1="cp1", w1="cp1"), [], {"w1": "w1 says that it is cp1, but that name is taken by cp1"}),
+        (named(cp1=None, w1="CP1"), [], {"w1": "w1 says that it is cp1, but that name is taken by cp1"}),
+        (
+            named(**{"cp1.example.org": None}, w1="cp1"),
+            [],
+            {"w1": "w1 says that it is cp1, but that name is taken by cp1.example.org"},
+        ),
         # Names of the inventory that are only aliases: it is still clear which host has which name.
         (named(a="w1", b="w2"), NODES, {}),
         (named(node1="node0", node2="node1"), [], {}),
         (
             named(a="w1", b="w1"),
             [],
-            {"a": "a says that it is w1, and so is b", "b": "b says that it is w1, and so is a"},
+            {
+                "a": "a says that it is w1, but that name is taken by b",
+                "b": "b says that it is w1, but that name is taken by a",
+            },
         ),
         # The cluster knows better.
-        (named(cp1="cp1", w1="x7"), NODES, {"w1": "w1 says that it is x7, and is the node w1 by the inventory"}),
-        (named(a=("x7", "10.0.0.21")), NODES, {"a": "a says that it is x7, and is the node w1 by the inventory"}),
+        (named(cp1="cp1", w1="x7"), NODES, {"w1": "w1 says that it is x7, but the inventory has it as w1"}),
+        (named(a=("x7", "10.0.0.21")), NODES, {"a": "a says that it is x7, but the inventory has it as w1"}),
         (
             named(a=("x7", "10.0.0.99")),
             NODES,
             {
                 "a": "a says that it is x7, which has the address 10.0.0.77 in the cluster,"
-                " and 10.0.0.99 in the inventory"
+                " but a has 10.0.0.99 in the inventory"
             },
         ),
         (named(a=("x7", "10.0.0.77")), NODES, {}),
@@ -132,7 +139,7 @@ NODES = [
         (
             reached("w2"),
             NODES,
-            {"a": "a says that it is w2, and is the node w1 by the inventory"},
+            {"a": "a says that it is w2, but the inventory has it as w1"},
         ),
     ],
 )
@@ -189,9 +196,9 @@ def test_nodes_that_are_known():
 @pytest.mark.parametrize(
     ("claims", "plan", "problem"),
     [
-        ({"w1": "master"}, PLANNED, "w1 says that it is master, and is worker by plan.json"),
-        ({"w1": "other"}, PLANNED, "w1 says that it is other, and is worker by plan.json"),
-        ({"w1": "cp1"}, {}, "w1 says that it is cp1, and is w1 by the inventory"),
+        ({"w1": "master"}, PLANNED, "w1 says that it is master, but plan.json has it as worker"),
+        ({"w1": "other"}, PLANNED, "w1 says that it is other, but plan.json has it as worker"),
+        ({"w1": "cp1"}, {}, "w1 says that it is cp1, but the inventory has it as w1"),
         ({"w1": "x"}, {"w1": {"node": "x", "address": ""}, "cp1": {"node": "x", "address": ""}}, "w1 is x, and so is"),
     ],
 )

@@ -67,10 +67,10 @@ def test_a_killed_reset_is_finished():
     ("hosts", "answer", "jobs", "said"),
     [
         ({**HOSTS, "w2": {"msg": "Connection timed out"}}, DEAD, [], "Seen: w2: Connection timed out."),
-        ({**HOSTS, "w2": {}, "w3": {}}, DEAD, [], "Seen: w2: no answer; nor do w3."),
+        ({**HOSTS, "w2": {}, "w3": {}}, DEAD, [], "Seen: w2: no answer; no answer from w3 either."),
         ({**HOSTS, "w2": host("w2", ca=OTHER)}, DEAD, [], "The hosts are in several clusters."),
         (HOSTS, api("cp1", "w1", ca=OTHER), [], f"its CA is {OTHER}, that of cp1, w1 is {CA}"),
-        (HOSTS, api("cp1", "w1", "w7"), [], "has nodes that the inventory has not. Seen: w7."),
+        (HOSTS, api("cp1", "w1", "w7"), [], "has nodes that are not in the inventory. Seen: w7."),
         (
             HOSTS,
             api("cp1", "w1"),

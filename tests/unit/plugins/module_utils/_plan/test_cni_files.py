@@ -65,7 +65,7 @@ def test_multus_is_not_the_first(managed):
 
 CILIUM = {"name": "cilium", "seen": "DaemonSet kube-system/cilium"}
 EXCLUSIVE = "DaemonSet kube-system/cilium, whose ConfigMap cilium-config has cni-exclusive: true"
-RENAMED = "00-multus.conf.cilium_bak (multus), and no other of multus"
+RENAMED = "00-multus.conf.cilium_bak (multus), and no other file of multus"
 
 
 @pytest.mark.parametrize(

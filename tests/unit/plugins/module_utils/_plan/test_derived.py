@@ -86,17 +86,21 @@ def told(plan: Plan) -> t.Dict[str, str]:
 @pytest.mark.parametrize(
     ("ipam", "subnets", "notes"),
     [
-        (HOST_LOCAL, ["10.5.0.0/24 10.5.0.100 10.5.0.200 101"], ["host-local counts on each node"]),
-        ({"type": "host-local", "subnet": "10.5.0.0/29"}, ["10.5.0.0/29 10.5.0.2 10.5.0.6 5"], ["host-local counts"]),
+        (HOST_LOCAL, ["10.5.0.0/24 10.5.0.100 10.5.0.200 101"], ["host-local allocates on each node"]),
+        (
+            {"type": "host-local", "subnet": "10.5.0.0/29"},
+            ["10.5.0.0/29 10.5.0.2 10.5.0.6 5"],
+            ["host-local allocates"],
+        ),
         (
             {"type": "host-local", "ranges": [[{"subnet": "10.5.0.0/29"}], [{"subnet": "fd00:5::/126"}]]},
             ["10.5.0.0/29 10.5.0.2 10.5.0.6 5", "fd00:5::/126 fd00:5::2 fd00:5::2 1"],
-            ["host-local counts"],
+            ["host-local allocates"],
         ),
         (
             {"type": "host-local", "ranges": [[{"subnet": "10.5.0.0/29"}, {"subnet": "10.9.0.0/29"}]]},
             [],
-            ["10.5.0.0/29 or 10.9.0.0/29", "host-local counts"],
+            ["10.5.0.0/29 or 10.9.0.0/29", "host-local allocates"],
         ),
         (WHEREABOUTS, ["10.6.0.0/24 10.6.0.128 10.6.0.254 127 via 10.6.0.1"], []),
         (
@@ -114,7 +118,7 @@ def told(plan: Plan) -> t.Dict[str, str]:
         ({"type": "nv-ipam", "poolName": "racks", "poolType": "cidrpool"}, [], ["each node has a subnet of its own"]),
         (SPIDER, ["172.16.11.0/24 172.16.11.128 172.16.11.253 126 via 172.16.11.1"], []),
         ({"type": "spiderpool"}, ["172.16.12.0/24 172.16.12.5 172.16.12.5 1"], []),
-        ({"type": "dhcp"}, [], ["dhcp tells the API no range"]),
+        ({"type": "dhcp"}, [], ["the API shows no range of dhcp"]),
     ],
 )
 def test_addresses_by_ipam(ipam: Object, subnets: t.List[str], notes: t.List[str]) -> None:
@@ -178,12 +182,17 @@ POOLS = Pools(
         (nad("net", {"type": "whereabouts", "range": "10.6.0.0/33"}), {}, "whereabouts is wrong", True),
         (nad("net", {**WHEREABOUTS, "exclude": ["10.6.0.0/24"]}), {}, "no address for a pod", True),
         (nad("net", HOST_LOCAL, type="bridge"), {}, "CNI plugin is bridge", False),
-        (nad("net", HOST_LOCAL, linkInContainer=True), {}, "interface of the pod", False),
+        (nad("net", HOST_LOCAL, linkInContainer=True), {}, "interface inside its own pods", False),
         ({"metadata": {"name": "net", "namespace": "default"}}, {}, "a file on the nodes", False),
-        ({"metadata": {"name": "net", "namespace": "default"}, "spec": {"config": "{"}}, {}, "not to be read", True),
+        (
+            {"metadata": {"name": "net", "namespace": "default"}, "spec": {"config": "{"}},
+            {},
+            "its CNI configuration can't be read",
+            True,
+        ),
         (nad("net", HOST_LOCAL, type="sriov"), {}, "no annotation that names its resource", False),
         (annotated(nad("net", HOST_LOCAL, type="sriov"), "a.b/eth"), {}, "nothing says that a.b/eth has RDMA", False),
-        (annotated(nad("net", HOST_LOCAL), "rdma/gone"), {}, "no node has rdma/gone", True),
+        (annotated(nad("net", HOST_LOCAL), "rdma/gone"), {}, "no uncordoned node has rdma/gone", True),
     ],
 )
 def test_left_out(attachment: Object, more: Object, why: str, fault: bool) -> None:
@@ -230,7 +239,8 @@ RDMA_NODES = [node("w1", "rdma/rdma_a", "nvidia.com/vfs"), node("w2", "rdma/rdma
         (nad("net", WHEREABOUTS, master="ens1f0.100"), {"policies": [rdma_plugin(SHARED)]}, "rdma/rdma_a",
          ["w1", "w2"], ""),
         (nad("net", WHEREABOUTS, master="eth7"), {"policies": [rdma_plugin(SHARED)]}, "", ["w1", "w2", "w3"], ""),
-        (nad("net", WHEREABOUTS), {"policies": [rdma_plugin(LOOSE)]}, "rdma/rdma_a", ["w1", "w2"], "a guess"),
+        (nad("net", WHEREABOUTS), {"policies": [rdma_plugin(LOOSE)]}, "rdma/rdma_a", ["w1", "w2"],
+         "rdma_a is assumed to be its resource"),
         (
             nad("net", WHEREABOUTS),
             {"policies": [rdma_plugin({"configList": [*LOOSE["configList"], {"resourceName": "rdma_b"}]})]},
@@ -336,7 +346,10 @@ def test_one_address_is_proved_on_one_node() -> None:
 @pytest.mark.parametrize(
     ("attachments", "why"),
     [
-        ([nad("net", WHEREABOUTS, "a"), nad("net", WHEREABOUTS, "b")], "a/net has the same name, and says the same"),
+        (
+            [nad("net", WHEREABOUTS, "a"), nad("net", WHEREABOUTS, "b")],
+            "a/net has the same name and the same configuration",
+        ),
         ([nad("net", WHEREABOUTS, "a"), nad("net", HOST_LOCAL, "b")], "a/net has the same name"),
         ([nad("net", WHEREABOUTS, "a"), nad("other", HOST_LOCAL, "b", type="ipvlan")], "macvlans or ipvlans"),
     ],
@@ -443,7 +456,7 @@ def test_what_a_person_reads() -> None:
         "default/net: bridge on ens1f0, MTU 9000, rdma/rdma_a",
         "10.6.0.0/24, gateway 10.6.0.1; pods 10.6.0.128-10.6.0.254, 127",
         "default/lease: bridge on ens1f0, the NIC's MTU, rdma/rdma_a",
-        "dhcp tells the API no range",
+        "the API shows no range of dhcp",
         "Left out  default/br: its CNI plugin is bridge",
         "To prove: 2 networks on 2 nodes; 1 can't be proved. Nothing is installed.",
     ):

@@ -294,14 +294,17 @@ DONE: t.List[t.Tuple[str, t.Union[str, Fault], Done]] = [
     (
         "artifacts-dir",
         Fault(settings={"inventory_sources": ["/site"]}),
-        Done("Set fabric_artifacts_dir to a folder beside it", settings={"artifacts_dir": "/site-artifacts"}),
+        Done(
+            "Set fabric_artifacts_dir to a folder outside the inventory directory",
+            settings={"artifacts_dir": "/site-artifacts"},
+        ),
     ),
     (
         "artifacts-dir",
         Fault(
             settings={"inventory_sources": ["/srv/inventory"], "kubeconfig": Kubeconfig("/srv/inventory/admin.conf")}
         ),
-        Done("set fabric_kubeconfig to where it is", settings={"kubeconfig": Kubeconfig("/srv/admin.conf")}),
+        Done("set fabric_kubeconfig to its new path", settings={"kubeconfig": Kubeconfig("/srv/admin.conf")}),
     ),
     (
         "bundle",
@@ -378,7 +381,7 @@ DONE: t.List[t.Tuple[str, t.Union[str, Fault], Done]] = [
     (
         "cni-tokens",
         "multus keeps a token that is about to end, or has ended",
-        Done("Run site, which starts multus", {"w1/host/cni_token_ends": []}),
+        Done("Run site, which restarts multus", {"w1/host/cni_token_ends": []}),
     ),
     (
         "cni-tokens",
@@ -538,7 +541,7 @@ DONE: t.List[t.Tuple[str, t.Union[str, Fault], Done]] = [
             hosts={"cp1/host/cluster": sites.running(ipu={"operators": [GC], "jobs": []})},
             settings={"ipu_operator_version": "1.1.0", "ipu_release": ADOPTED},
         ),
-        Done("set those of ipu_operator_values", settings={"ipu_release": KEPT}),
+        Done("set them in ipu_operator_values", settings={"ipu_release": KEPT}),
     ),
     (
         "kernel-modules",
@@ -548,7 +551,7 @@ DONE: t.List[t.Tuple[str, t.Union[str, Fault], Done]] = [
     (
         "kernel-modules",
         "a module that pods need is not to be loaded, by modprobe.d or the kernel's command line",
-        Done("Take them out of there, then run modprobe -a rdma_ucm", {"w1/host/obstacles/unloadable": {}}),
+        Done("Remove these settings, then run modprobe -a rdma_ucm", {"w1/host/obstacles/unloadable": {}}),
     ),
     (
         "kernel-modules",
@@ -568,7 +571,7 @@ DONE: t.List[t.Tuple[str, t.Union[str, Fault], Done]] = [
     (
         "kubelet-config",
         Fault(settings={"kubelet_config": {"evictionHard": {"imagefs.availble": "5%"}}}),
-        Done("Known are memory.available", settings=EVICTION),
+        Done("Known signals are memory.available", settings=EVICTION),
     ),
     (
         "kubelet-config",
@@ -942,7 +945,7 @@ DONE: t.List[t.Tuple[str, t.Union[str, Fault], Done]] = [
         "subnet",
         Fault(settings={"networks": RAILS}),
         Done(
-            "a share of its own of this one (key share)",
+            "its own share of this subnet (key share)",
             settings={
                 "networks": [{"name": "one", "share": "10.5.0.128/26"}, {"name": "two", "share": "10.5.0.192/26"}]
             },
@@ -1109,7 +1112,9 @@ def test_an_upgrade_as_printed(check: str, releases: t.Tuple[str, str], nodes: t
 def test_a_node_that_is_not_ready_before_an_upgrade() -> None:
     """What makes it Ready is on the host; the commands that the advice names show it."""
     (finding,) = [each for each in upgrade("1.35.5", "1.35.4", ready=False) if each["check"] == "upgrade-ready"]
-    assert {"kubectl describe node", "journalctl -u kubelet"} <= set(re.split(r"See |, | there", finding["next"]))
+    assert {"kubectl describe node", "journalctl -u kubelet"} <= set(
+        re.split(r"Run |, | and |on its host ", finding["next"])
+    )
     assert [each for each in upgrade("1.35.5", "1.35.4") if each["check"] == "upgrade-ready"] == []
 
 

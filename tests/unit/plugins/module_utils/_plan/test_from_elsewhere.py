@@ -51,7 +51,7 @@ def advice(hosts: Data, entry: Data, **settings: t.Any) -> t.Dict[str, str]:
         (
             MACVLAN_NETWORK,
             {
-                "'ipam'": "Here it is fabric_ipam, and what is in it as subnet",
+                "'ipam'": "Here it is fabric_ipam, with its addresses in subnet",
                 "'networkNamespace'": "Here it is namespace.",
             },
         ),

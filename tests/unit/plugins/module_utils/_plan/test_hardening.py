@@ -74,9 +74,7 @@ def test_tokens_last_where_multus_never_reads_its_own_again():
     planned = plan(site(), hardening="cis")
     assert [each["name"] for each in planned["hardening"]["left_out"]] == ["token-expiration"]
     assert "token-expiration" not in {setting["name"] for setting in planned["hardening"]["settings"]}
-    assert "without token-expiration: multus would go on with a token that has ended" in " ".join(
-        as_text(planned).split()
-    )
+    assert "without token-expiration: multus would keep a token that has expired" in " ".join(as_text(planned).split())
     assert "cni-tokens" not in {finding["check"] for finding in planned["findings"]}
 
 

@@ -43,7 +43,7 @@ def test_an_upgrade_of_what_others_have_installed():
     assert finding["hosts"] == ["cp1"]
     assert finding["seen"] == (
         "release gc in default, chart 1.1.0 becomes 1.2.0; worker.hostNetwork: true becomes false; IPUJobs that run: "
-        "team/resnet, team/bert; without a network of the fabric: team/resnet"
+        "team/resnet, team/bert; without a fabric network: team/resnet"
     )
     assert "fabric_ipu_operator_version: 1.1.0" in finding["next"]
     assert "ipu_operator_worker_host_network: true" in finding["next"]

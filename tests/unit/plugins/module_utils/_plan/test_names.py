@@ -42,7 +42,7 @@ def test_groups(groups: dict[str, list[str]], found: dict[str, list[str]]) -> No
     [
         ("fabric_netwroks", "error", "Did you mean fabric_networks?"),
         ("fabric_vipu_host", "error", "Did you mean fabric_vipu_hosts?"),
-        ("fabric_building", "warning", "another prefix than fabric_"),
+        ("fabric_building", "warning", "a prefix other than fabric_"),
         ("fabric_gpu", "", ""),
         ("verify_memlok", "error", "Did you mean verify_memlock?"),
         ("kubernetes_kublet_config", "error", "Did you mean kubernetes_kubelet_config?"),

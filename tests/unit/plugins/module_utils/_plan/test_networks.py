@@ -95,7 +95,7 @@ def test_two_subnets_on_one_nic_in_another_order(hosts, select):
         "ens1f0 of w1 has 10.5.0.0/24 and 10.6.0.0/24; ens1f0 of w2 has 10.6.0.0/24 and 10.5.0.0/24"
     )
     assert found["next"].startswith(
-        "Name the fabric's in select.subnet of rdma-net in fabric_networks: 10.5.0.0/24 or "
+        "Name the fabric's subnet in select.subnet of rdma-net in fabric_networks: 10.5.0.0/24 or "
     )
     assert "prefix" not in found["next"]
     assert plan(hosts, networks=[{**network, "select": {**select, "subnet": "10.5.0.0/24"}}])["findings"] == []
@@ -103,7 +103,7 @@ def test_two_subnets_on_one_nic_in_another_order(hosts, select):
     hosts["w2"]["rdma"]["links"][1]["addresses"].reverse()
     (found,) = plan(hosts, networks=[network])["findings"]
     assert (found["level"], found["check"]) == ("warning", "subnet")
-    assert "10.5.0.0/24 is taken for the fabric's" in found["what"]
+    assert "the plan uses 10.5.0.0/24" in found["what"]
     # A NIC with only one of them tells which.
     hosts["w2"]["rdma"]["links"][1]["addresses"] = [{"address": "10.6.0.13", "prefix": 24}]
     found = errors(plan(hosts, networks=[network]))["subnet"]
@@ -211,7 +211,7 @@ def test_a_lease_goes_before_router_advertisements(hosts):
         ]
     planned = plan(hosts)
     assert planned["networks"][0]["subnet"]["cidr"] == "10.5.0.0/24"
-    assert any("10.5.0.0/24 is taken for the fabric's" in each["what"] for each in planned["findings"])
+    assert any("the plan uses 10.5.0.0/24" in each["what"] for each in planned["findings"])
     # A host that has the lease alone: only the subnet of both can be the fabric's.
     hosts["w2"]["rdma"]["links"][1]["addresses"] = [{"address": "10.6.0.2", "prefix": 24, "origin": "lease"}]
     found = errors(plan(hosts))["subnet"]
@@ -458,12 +458,12 @@ def dual(hosts):
 @pytest.mark.parametrize(
     ("network", "settings", "said"),
     [
-        ({"share": "all"}, {}, "V-IPU is 10.5.0.20"),
-        ({"share": "all"}, {"vipu_hosts": ["vipu"]}, "V-IPU is not known"),
+        ({"share": "all"}, {}, "V-IPU (10.5.0.20)"),
+        ({"share": "all"}, {"vipu_hosts": ["vipu"]}, "V-IPU (not known)"),
         ({"share": "all"}, {"vipu_hosts": ["10.88.0.9"]}, ""),
         ({"share": "all"}, {"ipu": False}, ""),
         ({"share": "all", "reserved": ["10.5.0.0/26"]}, {}, ""),
-        ({"share": "all", "reserved": ["10.247.208.0/25"]}, {}, "V-IPU is 10.5.0.20"),
+        ({"share": "all", "reserved": ["10.247.208.0/25"]}, {}, "V-IPU (10.5.0.20)"),
         ({"share": "10.5.0.64-10.5.0.254"}, {}, ""),
         ({}, {}, ""),
     ],

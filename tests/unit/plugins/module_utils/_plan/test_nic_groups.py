@@ -116,15 +116,19 @@ def test_a_move_is_said(settings: Data, policies: t.Sequence[Data], seen: str) -
         (
             [policy("NicNodePolicy", name="gpu", ours=False), policy()],
             "error",
-            "NicNodePolicy gpu of somebody else has",
+            "NicNodePolicy gpu, which this collection did not create, has",
         ),
         (
             [policy("NicNodePolicy", name="gpu", ours=False, node_selector={"a": "b"}), policy("NicNodePolicy")],
             "warning",
-            "NicNodePolicy gpu of somebody else has rdmaSharedDevicePlugin, for nodes with a=b",
+            "NicNodePolicy gpu, which this collection did not create, has rdmaSharedDevicePlugin, for nodes with a=b",
         ),
         ([policy("NicNodePolicy", name="gpu", ours=False), policy("NicNodePolicy")], "error", "NicNodePolicy gpu"),
-        ([policy(ours=False), policy("NicNodePolicy")], "error", "NicClusterPolicy nic-cluster-policy of somebody"),
+        (
+            [policy(ours=False), policy("NicNodePolicy")],
+            "error",
+            "NicClusterPolicy nic-cluster-policy, which this collection did not create",
+        ),
         ([policy("NicNodePolicy", ours=False, sections=["ofedDriver"]), policy()], "", ""),
     ],
 )

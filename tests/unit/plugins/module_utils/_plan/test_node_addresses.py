@@ -104,8 +104,8 @@ def test_two_addresses_of_the_inventory():
             "the cluster has IPv6; the host's interface, or its ip, has IPv4 alone",
             "fabric_service_cidr",
         ),
-        ("", "10.88.0.12", BOTH, "has IPv4 alone", "comma between"),
-        ("fd00:88::12,10.88.0.12", "10.88.0.12", BOTH, "IPv4 and IPv6; ip has IPv6 and IPv4", "comma between"),
+        ("", "10.88.0.12", BOTH, "has IPv4 alone", "separated by a comma"),
+        ("fd00:88::12,10.88.0.12", "10.88.0.12", BOTH, "IPv4 and IPv6; ip has IPv6 and IPv4", "separated by a comma"),
     ],
 )
 def test_an_address_that_no_node_can_have(ip, default, settings, seen, step):

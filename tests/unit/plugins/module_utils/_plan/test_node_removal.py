@@ -71,11 +71,11 @@ def test_a_worker():
 
 
 def test_the_last_worker():
-    assert plan(list(WORKERS))["notes"][0].startswith("Only control planes are left then, and none is in kube_node:")
+    assert plan(list(WORKERS))["notes"][0].startswith("Then only control planes are left, and none is in kube_node:")
     plane = observation("cp1")
     plane["groups"].append("kube_node")
     first = plan(list(WORKERS), cp1=plane)["notes"][0]
-    assert first == "Only control planes are left then. Pods run on cp1, in kube_node too."
+    assert first == "Then only control planes are left. Pods run on those that are in kube_node too: cp1."
 
 
 def test_a_worker_whose_host_is_dead():
@@ -142,7 +142,7 @@ def test_a_node_is_found_by_the_name_that_its_host_has_in_the_inventory():
         ("w7", [], "neither the cluster nor the inventory has w7"),
         ("cp1,cp2,cp3", [], "its control planes are cp1, cp2, cp3"),
         ("cp2", ["cp1"], "1 of 2 members answer; silent: cp1"),  # a living one, while another is dead
-        ("cp2", ["cp1", "cp3"], "no api server of one answers"),
+        ("cp2", ["cp1", "cp3"], "none of these control planes has an api server"),
         ("cp1", ["cp1", "cp3"], "1 of 3 members answer; silent: cp1, cp3"),  # lost already
     ],
 )
@@ -206,7 +206,7 @@ def lying(name, **said):
         (
             "cp2",
             {"cp1": silent("cp1"), "cp3": silent("cp3"), "w1": lying("w1", hostname="cp3")},
-            "no api server of one",
+            "none of these control planes has an api server",
         ),
     ],
 )

@@ -291,4 +291,4 @@ def test_one_nic_of_two_networks(types):
     shares = ("10.5.0.128/26", "10.5.0.192/26")
     networks = [{"name": f"n{i}", "type": each, "share": shares[i]} for i, each in enumerate(types)]
     found = [each["what"] for each in plan(hosts, networks=networks)["findings"] if each["level"] == "error"]
-    assert found == ([] if types == ("sriov", "macvlan") else ["Networks n0 and n1 can't have one NIC."])
+    assert found == ([] if types == ("sriov", "macvlan") else ["Networks n0 and n1 can't share a NIC."])

@@ -47,7 +47,7 @@ def rail(count=4, **of_host):
 )
 def test_the_one_that_differs_is_named(changes, what, seen):
     (finding,) = rail(w3=changes)
-    assert finding["what"] == f"rdma-net: NICs of a rail should be alike, and their {what} differs."
+    assert finding["what"] == f"rdma-net: NICs of a rail should be alike, but their {what} differs."
     assert (finding["hosts"], finding["seen"]) == (["w3"], seen)
 
 

@@ -54,7 +54,7 @@ def test_a_host_that_was_down_is_planned_from_its_last_answer():
 
 
 def test_a_recording_of_other_hosts():
-    with pytest.raises(FabricError, match="it is of cp1, w1, w2"):
+    with pytest.raises(FabricError, match="the recording is of cp1, w1, w2"):
         recorded({"x1": {"groups": [], "address": "", "errors": []}}, recording_of(site()))
 
 

@@ -52,10 +52,10 @@ def planned(hosts=None, named="", backup=None, **planes):
         (about(), BARE, "", ""),
         (about(), LOST, "", ""),
         (about(), ALIVE, "", f"-e fabric_restore={ENDPOINT}."),
-        (about(), ALIVE, "kubernetes", "A cluster lives: the API server of cp1 answers"),
+        (about(), ALIVE, "kubernetes", "A cluster is running: the API server of cp1 answers"),
         (about(), ALIVE, ENDPOINT, ""),
         (about(), {**BARE, "w1": host(2, "fedcba9876543210")}, "", "w1 belongs to another cluster"),
-        (about(version="1.34.4"), BARE, "", "set it to 1.34.4"),
+        (about(version="1.34.4"), BARE, "", "set fabric_kubernetes_version to 1.34.4"),
         (about(pod_cidr="10.9.0.0/16"), BARE, "", "fabric_pod_cidr: the backup is of a cluster with 10.9.0.0/16"),
         (about(name="10.88.0.9:6443"), BARE, "", "fabric_control_plane_endpoint"),
         (about(nodes=["a", "b"]), BARE, "", "its nodes were a, b, the hosts are node1, node2"),
@@ -121,6 +121,6 @@ def test_one_that_never_came_to_its_cluster_takes_no_other_away():
 def test_another_order_of_control_planes_begins_again():
     """What makes a host the restored one is on that host."""
     found = planned(ALIVE, cp2=state(aside=RUNNING), cp1=state(RUNNING, going_on=True))
-    assert "A cluster lives" in found["problems"][0]
+    assert "A cluster is running" in found["problems"][0]
     found = planned(cp2=state(aside=RUNNING, files=False), cp1=state(RUNNING))
     assert (found["restore"], found["aside"], found["puts_back"]) == (f"{NAME} begun {NOW}", ["cp1"], True)

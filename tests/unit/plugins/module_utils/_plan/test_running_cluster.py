@@ -112,7 +112,7 @@ def test_another_release():
     assert finding["seen"] == "fabric_kubernetes_version is 1.36.5; the API server of cp1 runs 1.36.3"
     assert finding["next"] == "Run ipu.fabric.upgrade, or set fabric_kubernetes_version to 1.36.3."
     older = errors(plan(finished(), kubernetes_version="1.35.3"))["cluster-version"]
-    assert older["next"].startswith("Set fabric_kubernetes_version to 1.36.3. No role goes back")
+    assert older["next"].startswith("Set fabric_kubernetes_version to 1.36.3. No role downgrades")
     # Its own plan compares versions.
     assert errors(plan(finished(), kubernetes_version="1.36.5", upgrade=True)) == {}
 
@@ -138,7 +138,7 @@ def test_nodes_of_another_release():
         ("", "10.88.0.11:6443", None),
         ("K8s.example.org", "k8s.example.org:6443", None),
         ("k8s.example.org:6443", "10.88.0.11:6443", "fabric_control_plane_endpoint is k8s.example.org:6443"),
-        ("", "k8s.example.org:6443", "fabric_control_plane_endpoint is empty, which is 10.88.0.11:6443"),
+        ("", "k8s.example.org:6443", "fabric_control_plane_endpoint is empty, so it is 10.88.0.11:6443"),
         ("k8s.example.org:6443", "", "the cluster has none"),
         ("", "", None),
         ("[fd00::1]:6443", "[fd00:0::1]:6443", None),
@@ -272,8 +272,8 @@ def test_a_cluster_that_is_managed_elsewhere_is_planned_as_it_is():
 @pytest.mark.parametrize(
     ("ranges", "step"),
     [
-        ({"pod_cidr": "10.96.0.0/16"}, "Set both to what the cluster has."),
-        ({"pod_cidr": "10.88.0.0/16"}, "Set fabric_pod_cidr to what the cluster has."),
+        ({"pod_cidr": "10.96.0.0/16"}, "Set both to the cluster's own CIDRs."),
+        ({"pod_cidr": "10.88.0.0/16"}, "Set fabric_pod_cidr to the cluster's own CIDRs."),
     ],
 )
 def test_the_ranges_of_a_cluster_that_others_manage_are_told_not_chosen(ranges, step):

@@ -122,7 +122,7 @@ def test_two_networks_on_one_nic_and_passthru() -> None:
         {"name": "b", "share": "10.5.0.192/26"},
     ]
     found = errors(plan(site(), networks=networks))["networks"]
-    assert found["what"] == "Networks a and b can't have one NIC."
+    assert found["what"] == "Networks a and b can't share a NIC."
     assert found["hosts"] == ["w1", "w2"]
     both = [{**one, "mode": "bridge"} for one in networks]
     assert "networks" not in errors(plan(site(), networks=both))

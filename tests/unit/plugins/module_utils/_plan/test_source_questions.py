@@ -206,5 +206,5 @@ def test_a_dead_source_of_calico_names_the_pod_network_that_is_there(
     seen = hosts()
     seen["cp1"]["host"]["sources"] = of_cp1
     found = [one for one in sites.plan(seen, source_problems=[problem])["findings"] if one["check"] == "sources"]
-    steps = ["Or set fabric_cni to flannel, whose images answer." in one["next"] for one in found]
+    steps = ["Or set fabric_cni to flannel, whose images are available." in one["next"] for one in found]
     assert steps == [told] * (1 + len(of_cp1))

@@ -148,8 +148,8 @@ def test_every_release_of_the_table_has_digests_or_is_known_to_lack_them():
         ("mirror.site/a", f"sha256:{DIGEST}", "it is not a name with a tag"),
         ("mirror.site:5000/a", f"sha256:{DIGEST}", "it is not a name with a tag"),
         (f"mirror.site/a:v1@sha256:{DIGEST}", f"sha256:{DIGEST}", "it is not a name with a tag"),
-        ("mirror.site/a:v1", "sha256:abc", "'sha256:abc' is no SHA-256"),
-        ("mirror.site/a:v1", 5, "'5' is no SHA-256"),
+        ("mirror.site/a:v1", "sha256:abc", "'sha256:abc' is not a SHA-256"),
+        ("mirror.site/a:v1", 5, "'5' is not a SHA-256"),
     ],
 )
 def test_a_digest_that_pins_nothing(image, digest, seen):

@@ -153,7 +153,7 @@ def test_the_plan_is_the_same_whoever_holds_it():
     # The same address with the prefix of its network is the host's own.
     own = site(cp2={"held": True})
     hold(own["cp2"], prefix=24)
-    assert "must be no host's own address" in errors(planned(own))["virtual-address"]["what"]
+    assert "must not be a host's own address" in errors(planned(own))["virtual-address"]["what"]
 
 
 def test_pods_do_not_get_it():

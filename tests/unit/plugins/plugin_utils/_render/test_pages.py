@@ -343,7 +343,7 @@ def test_drift_is_shown_where_somebody_has_looked():
     changed = {"object": "IPPool n/<a>", "change": "change", "ours": True, "fields": ["mtu: 1 now, 2 planned"]}
     left = {"object": "IPPool lab/x", "change": "leave", "ours": False, "fields": []}
     shown = plan_page({**plan, "drift": [changed, left]})
-    assert "site would change 1 object of the cluster; 1 object beside the plan would stay." in shown
+    assert "site would change 1 object of the cluster; 1 object outside the plan would stay." in shown
     assert ["~ change", "IPPool n/<a>"] in [row[:2] for table in Page(shown).tables for row in table]
     assert "mtu: 1 now, 2 planned" in shown
     assert 'IPPool lab/x <span class="soft">made by others</span>' in shown
