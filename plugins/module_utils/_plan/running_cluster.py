@@ -280,10 +280,10 @@ def check_unplanned(
         findings.warning(
             "cluster-networks",
             [running.host],
-            "The cluster has fabric networks that are not planned. If one has planned addresses, site refuses.",
+            "The cluster has fabric networks that are not planned. site stops if one of them gives out planned addresses.",
             f"{STACKS[name].network} {', '.join(left)}",
-            "Set fabric_prune_networks to true to remove former networks, also renamed ones. Networks of others with"
-            " addresses of their own can stay.",
+            "Set fabric_prune_networks to true to remove networks of earlier plans, renamed ones too. Networks of others"
+            " can stay if they give out other addresses.",
         )
 
 
