@@ -86,17 +86,21 @@ def told(plan: Plan) -> t.Dict[str, str]:
 @pytest.mark.parametrize(
     ("ipam", "subnets", "notes"),
     [
-        (HOST_LOCAL, ["10.5.0.0/24 10.5.0.100 10.5.0.200 101"], ["host-local counts on each node"]),
-        ({"type": "host-local", "subnet": "10.5.0.0/29"}, ["10.5.0.0/29 10.5.0.2 10.5.0.6 5"], ["host-local counts"]),
+        (HOST_LOCAL, ["10.5.0.0/24 10.5.0.100 10.5.0.200 101"], ["host-local allocates on each node"]),
+        (
+            {"type": "host-local", "subnet": "10.5.0.0/29"},
+            ["10.5.0.0/29 10.5.0.2 10.5.0.6 5"],
+            ["host-local allocates"],
+        ),
         (
             {"type": "host-local", "ranges": [[{"subnet": "10.5.0.0/29"}], [{"subnet": "fd00:5::/126"}]]},
             ["10.5.0.0/29 10.5.0.2 10.5.0.6 5", "fd00:5::/126 fd00:5::2 fd00:5::2 1"],
-            ["host-local counts"],
+            ["host-local allocates"],
         ),
         (
             {"type": "host-local", "ranges": [[{"subnet": "10.5.0.0/29"}, {"subnet": "10.9.0.0/29"}]]},
             [],
-            ["10.5.0.0/29 or 10.9.0.0/29", "host-local counts"],
+            ["10.5.0.0/29 or 10.9.0.0/29", "host-local allocates"],
         ),
         (WHEREABOUTS, ["10.6.0.0/24 10.6.0.128 10.6.0.254 127 via 10.6.0.1"], []),
         (
