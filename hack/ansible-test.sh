@@ -37,7 +37,7 @@ for version in 3.8 3.9 3.10 3.11 3.12 3.13; do
         PATH=$PATH:$(dirname "$("$python" -c 'import sys; print(sys.executable)')")
         [[ $version != 3.8 && $version != 3.13 ]] || outer+=(--target-python "$version")
     else
-        say "ansible-test: skipped for Python $version, which is not here"
+        say "ansible-test: skipped for Python $version, which is not installed"
     fi
 done
 export PATH

@@ -102,7 +102,7 @@ def test_every_pool_and_every_leak(run: Modules) -> None:
     ]
     twice = {"address": "10.6.0.1", "pod": "pools/alive, pools/twin", "why": "two pods have it"}
     assert found["nv-ipam"]["leaked"] == [twice]
-    older = {"address": "10.7.0.11", "pod": "pools/alive", "why": "it was another pod of this name"}
+    older = {"address": "10.7.0.11", "pod": "pools/alive", "why": "it belonged to an earlier pod of this name"}
     assert found["spiderpool"]["leaked"] == [older]
 
 

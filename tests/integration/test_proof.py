@@ -86,7 +86,7 @@ def prove(folder: Path, change: t.Optional[t.Callable[[Facts], None]], **variabl
         (without_tools, [], 2, "unproven", "Set verify_rdma_image"),
         (without_tools, ["rping"], 2, "unproven", "1 accepted"),
         (without_tools, RDMA_TESTS, 0, "proved", "5 accepted"),
-        (without_second_node, [], 2, "unproven", "Have pods with an address on a second node"),
+        (without_second_node, [], 2, "unproven", "Add a second node with a NIC on this network"),
         (with_a_dead_path, RDMA_TESTS, 2, "failed", "UNREACHABLE"),
     ],
 )

@@ -14,11 +14,11 @@ from .._kube.query import query
 from .settings import NoSettings as Settings
 
 EMBEDDED = ("k3s", "rke2")
-RENEWS = "renews those that are about to end when it starts. On one server after another: systemctl restart"
+RENEWS = "on one server after another: when it starts, it renews certificates that are about to expire."
 INSTALLER = (
     "run its installer with the new release, on one server after another, then on the other nodes. Then run site."
 )
-ONLY_FABRIC = "-e fabric_reset=fabric removes what this collection has added to it."
+ONLY_FABRIC = "run it with -e fabric_reset=fabric to remove what this collection has added."
 
 
 class Verb(t.NamedTuple):
@@ -33,35 +33,37 @@ class Verb(t.NamedTuple):
 VERBS = {
     "backup": Verb(
         "it is backed up",
-        "k3s etcd-snapshot save, and keep /var/lib/rancher/k3s/server/token with it. SQLite is a file in server/db"
-        " beside it.",
-        "rke2 etcd-snapshot save, and keep /var/lib/rancher/rke2/server/token with it.",
+        "run k3s etcd-snapshot save, or with SQLite copy /var/lib/rancher/k3s/server/db; keep"
+        " /var/lib/rancher/k3s/server/token with it.",
+        "run rke2 etcd-snapshot save, and keep /var/lib/rancher/rke2/server/token with the snapshot.",
         "back it up with what manages it.",
     ),
     "remove_node": Verb(
         "its nodes are removed",
-        "drain and delete it with kubectl, run k3s-agent-uninstall.sh (k3s-uninstall.sh) on its host, take that out of"
-        " the inventory, and run site.",
-        "drain and delete it with kubectl, run rke2-uninstall.sh on its host, take that out of the inventory, and run"
-        " site.",
-        "remove the node with what manages it, take its host out of the inventory, and run site.",
+        "drain and delete the node with kubectl, run k3s-agent-uninstall.sh (on a server, k3s-uninstall.sh) on its"
+        " host, remove the host from the inventory, then run site.",
+        "drain and delete the node with kubectl, run rke2-uninstall.sh on its host, remove the host from the inventory,"
+        " then run site.",
+        "remove the node with what manages it, remove its host from the inventory, then run site.",
     ),
     "renew_certificates": Verb(
         "its certificates are renewed",
-        f"k3s {RENEWS} k3s.",
-        f"RKE2 {RENEWS} rke2-server.",
+        f"run systemctl restart k3s {RENEWS}",
+        f"run systemctl restart rke2-server {RENEWS}",
         "renew them with what manages it.",
     ),
     "reset": Verb(
         "the whole cluster is removed",
-        f"{ONLY_FABRIC} k3s goes with k3s-uninstall.sh and k3s-agent-uninstall.sh.",
-        f"{ONLY_FABRIC} RKE2 goes with rke2-uninstall.sh.",
+        f"{ONLY_FABRIC} k3s-uninstall.sh and k3s-agent-uninstall.sh remove k3s itself.",
+        f"{ONLY_FABRIC} rke2-uninstall.sh removes RKE2 itself.",
         ONLY_FABRIC,
     ),
     "restore": Verb(
         "it is restored",
-        "k3s server --cluster-reset --cluster-reset-restore-path=SNAPSHOT.",
-        "rke2 server --cluster-reset --cluster-reset-restore-path=SNAPSHOT.",
+        "stop k3s on all servers, then run k3s server --cluster-reset --cluster-reset-restore-path=SNAPSHOT on the"
+        " first one.",
+        "stop rke2-server on all servers, then run rke2 server --cluster-reset --cluster-reset-restore-path=SNAPSHOT on"
+        " the first one.",
         "restore it with what manages it.",
     ),
     "upgrade": Verb("it is upgraded", INSTALLER, INSTALLER, "upgrade it with what manages it, then run site."),

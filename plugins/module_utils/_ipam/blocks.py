@@ -157,13 +157,13 @@ def _refuse_blocks(demand: Demand, blocks: Blocks, need: int, release: str) -> t
     if best:
         advice.append(f"set fabric_pods_per_node to {best} ({best * demand.nodes} pods on {demand.nodes} nodes)")
     if not blocks.skips:
-        advice.append("use network operator 26.1 or later, which passes over blocks without a free address")
+        advice.append("use network operator 26.1 or later, which skips blocks without a free address")
     if demand.share != "all" and dataclasses.replace(blocks, allowed=demand.allowed("all")).choose(need, demand.nodes):
         advice.append("set share to all")
     if total >= demand.pods:
         advice.append(f"use whereabouts ({total} addresses)")
     raise FabricError(
-        f"nv-ipam must have a block with at least {need} free for each of {demand.nodes} nodes.",
+        f"nv-ipam must have a block with at least {need} free addresses for each of {demand.nodes} nodes.",
         f"fabric subnet {demand.network}, nv-ipam of network operator {release}",
         f"{total} addresses for pods, but no block size gives every node {need}",
         (" or ".join(advice) + ".").capitalize() if advice else demand.more_room(best),
@@ -176,7 +176,7 @@ def _unsized_blocks(network: Network, allowed: netaddr.IPSet, release: str) -> B
         raise FabricError(
             "The nodes' own addresses must be excluded from the pool.",
             f"nv-ipam of network operator {release}",
-            "its IPPool has no exclusions",
+            "its IPPool does not support exclusions",
             "Use network operator 24.7 or later, or whereabouts.",
             code="invalid-input",
         )
@@ -202,5 +202,5 @@ def plan_blocks(demand: Demand, allowed: netaddr.IPSet, release: str) -> t.Tuple
     blocks = blocks.without_poor(block_size, need)
     warnings = []
     if blocks.least(block_size, demand.nodes + 1) < need:
-        warnings.append(f"{demand.network}: nv-ipam has no block with {need} free addresses left for a further node.")
+        warnings.append(f"{demand.network}: nv-ipam has no block with {need} free addresses left for another node.")
     return blocks, block_size, warnings

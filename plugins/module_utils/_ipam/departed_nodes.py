@@ -145,7 +145,7 @@ class Departure:
                 raise FabricError(
                     "Leaked addresses could not be released.",
                     ", ".join(pool["metadata"]["name"] for pool in busy),
-                    "the pool was changed meanwhile, each time",
+                    "something else changed the pool during each attempt",
                     "Run again when fewer pods come and go.",
                     code="conflict",
                 )

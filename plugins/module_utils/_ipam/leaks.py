@@ -15,10 +15,10 @@ from .._kube.query import Object, query, quoted
 from .._model.pools import AddressPool, LeakedAddress
 
 NO_POD = "no such pod runs"
-NEWER_POD = "it was another pod of this name"
+NEWER_POD = "it belonged to an earlier pod of this name"
 OTHER_ADDRESS = "the pod has other addresses"
 TWO_PODS = "two pods have it"
-NO_NODE = "the block of a node that is not there"
+NO_NODE = "the block of a node that is not in the cluster"
 OTHER_BLOCK = "outside the block of the pod's node"
 
 

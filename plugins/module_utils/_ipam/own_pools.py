@@ -54,7 +54,7 @@ def pool_of(network: PlannedNetwork) -> Pool:
             "A Spiderpool network needs its subnet.",
             where,
             "no subnet",
-            "Take the network of a plan.",
+            "Pass a network of a plan (fabric_plan, or plan.json), which has its subnet.",
             code="invalid-input",
         )
     bounds = parse_range(f"{subnet['range_start']}-{subnet['range_end']}", where)
@@ -97,7 +97,7 @@ def check_networks(planned: t.Sequence[PlannedNetwork], found: Findings) -> None
             found.error(
                 "networks",
                 [],
-                f"{name}: on Spiderpool a network has one family.",
+                f"{name}: with Spiderpool, a network has only one address family.",
                 ", ".join(entry["cidr"] for entry in network["subnets"]),
                 "Name one family (key families), or set fabric_stack to network_operator.",
             )
@@ -113,7 +113,7 @@ def check_networks(planned: t.Sequence[PlannedNetwork], found: Findings) -> None
             found.error(
                 "subnet",
                 [],
-                f"{name}: Spiderpool uses the first {POOL_MAX} addresses of a range only.",
+                f"{name}: Spiderpool uses only the first {POOL_MAX} addresses of a range.",
                 f"{pool.capacity} of them are left for {subnet['needed']} pods",
                 "Set `share` in fabric_networks to another part of the subnet.",
             )

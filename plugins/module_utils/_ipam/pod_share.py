@@ -51,7 +51,7 @@ def pods_share(network: Network, share: str) -> netaddr.IPRange:
         )
     if chosen not in countable:
         raise FabricError(
-            "The pods' share must lie where the IPAMs can count.",
+            "The pods' share must lie within the addresses that the IPAMs can count.",
             "share",
             f"{share} goes beyond {countable[-1]}, the 2^53rd address of {network}",
             f"Choose a share up to {countable[-1]}.",

@@ -104,22 +104,22 @@ def _refuse_several(groups: t.Mapping[Network, t.Sequence[str]]) -> t.NoReturn:
     listed = sorted(groups.items(), key=lambda item: (item[0].version, item[0]))
     what = "All nodes of one fabric network must be on one subnet."
     if len({network.version for network in groups}) > 1:
-        step = "Give each node an address of the same family, or name the one that all have (key families)."
+        step = "Give each node an address of the same family, or name the family that all have (key families)."
     elif any(one.overlaps(other) for one, other in itertools.combinations(groups, 2)):
         step = "Correct the prefix of the nodes that differ, or plan one network for each subnet."
     elif all(network.max_prefixlen - network.prefixlen <= POINT_TO_POINT for network in groups):
         what = "The rail is routed, with a point-to-point link for each node: its subnets have no address for a pod."
         step = (
-            "On the switches put NICs of the rail into one VLAN or VXLAN with one subnet, such as a /24. A pod gets"
-            " the only address of such a link with SR-IOV or host-device networks alone, by a CIDRPool of nv-ipam; they"
-            f" are not planned, so leave this network out then: {ROUTED}"
+            "On the switches, put the rail's NICs into one VLAN or VXLAN with one subnet, such as a /24. Otherwise"
+            " leave this network out: only SR-IOV or host-device networks with a CIDRPool of nv-ipam can give a pod the"
+            f" address of such a link, and this collection does not plan those: {ROUTED}"
         )
     else:
-        what += " A subnet for each rack or node, with routers between, is a network of its own to pods."
+        what += " To pods, a routed subnet for each rack or node is a separate network."
         step = (
             "Plan one network for each subnet (keys hosts and select.subnet): its pods reach each other, and jobs stay"
-            " within it. Or put all NICs of the network into one subnet (a VLAN or VXLAN), or correct an address that"
-            f" is mistyped: {ROUTED}"
+            " within it. Or put all NICs of the network into one subnet (a VLAN or VXLAN), or correct a mistyped"
+            f" address: {ROUTED}"
         )
     raise FabricError(
         what,
@@ -144,8 +144,8 @@ def _network(interfaces: Interfaces, own: Addresses, stated: str) -> Network:
             raise FabricError(
                 "Each node needs an address of its own.",
                 shorten_list(sorted(names), SHOWN),
-                f"both have {address}",
-                "Give one of them another address.",
+                f"they share {address}",
+                "Give each of them an address of its own.",
                 code="invalid-input",
             )
     network = ipaddress.ip_network(stated) if stated else next(iter(groups))
@@ -184,7 +184,7 @@ def _whose(text: str, request: SubnetRequest) -> str:
 def _where_to_go(text: str, request: SubnetRequest) -> str:
     if request.avoid_stays:
         move = "Choose another `subnet`" if request.subnet else "Give the fabric NICs addresses of another subnet"
-        return f"{move}, or select another NIC: the ranges of a cluster that others manage stay as they are."
+        return f"{move}, or select another NIC: the ranges of a cluster that is managed elsewhere stay as they are."
     variables = CIDRS.get(request.avoid_of.get(text, ""), " or ".join(CIDRS.values()))
     other = ", or another `subnet`." if request.subnet else ": the fabric's addresses are given by the hosts."
     return f"Choose another {variables}{other}"
@@ -208,7 +208,7 @@ def _gateway(network: Network, text: str, own: Addresses) -> t.Optional[Address]
                 "A pod cannot reach its own node over macvlan, so no node can be the gateway.",
                 f"node {name}",
                 f"it has the gateway's address {gateway}",
-                "Move the gateway to a machine that runs no pods, or leave it empty.",
+                "Move the gateway to a machine that runs no pods, or leave `gateway` empty.",
                 code="invalid-input",
             )
     return gateway
@@ -231,7 +231,7 @@ def _mtu(nodes: t.Iterable[FabricNode]) -> t.Tuple[int, t.List[str]]:
     warnings = []
     if len(by_mtu) > 1:
         seen = "; ".join(f"{mtu}: {shorten_list(sorted(names), SHOWN)}" for mtu, names in sorted(by_mtu.items()))
-        warnings.append(f"The fabric NICs have different MTUs, pods get the least ({seen}).")
+        warnings.append(f"The fabric NICs have different MTUs; pods get the smallest ({seen}).")
     return min(by_mtu, default=0), warnings
 
 
@@ -272,8 +272,8 @@ def plan_subnet(request: SubnetRequest) -> SubnetPlan:
         raise FabricError(
             f"Addresses for {pods} pods were asked for." if pods else "Pods need addresses of the fabric subnet.",
             f"fabric subnet {network}, share {request.share}",
-            f"{capacity} are left without the nodes', the gateway's and the reserved ones",
-            f"Take addresses out of `reserved`: without it {without} are left."
+            f"{capacity} are left after those of the nodes, of the gateway and in `reserved`",
+            f"Remove addresses from `reserved`: without it, {without} are left."
             if demand.allowed("all").size < max(pods, 1) <= without
             else demand.more_room(most_per_node(demand, allowed, request.ipam, request.ipam_release)),
             code="invalid-input",
@@ -287,7 +287,7 @@ def plan_subnet(request: SubnetRequest) -> SubnetPlan:
         warnings += more
     others = [f"{name} {interface}" for name, interface in interfaces.items() if interface.network != network]
     if others:
-        warnings.append(f"Nodes have another prefix than {network}: {shorten_list(others, SHOWN)}.")
+        warnings.append(f"Nodes have a prefix other than {network}: {shorten_list(others, SHOWN)}.")
     if network.num_addresses > WINDOW:
         warnings.append(f"{network} is wider than IPAMs can count: pods get addresses of its first 2^53 only.")
     runs = list(allowed.iter_ipranges())

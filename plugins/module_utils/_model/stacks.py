@@ -58,7 +58,7 @@ STACKS: t.Dict[StackName, Stack] = {
         states=True,
         keeps_token=True,
         advertised="Turn router advertisements off on the routers of this network's VLAN: no release of the network"
-        " operator, up to 26.7, can have pods ignore them. Spiderpool can: fabric_stack: spiderpool, with"
+        " operator, up to 26.7, can make pods ignore them. Spiderpool can: fabric_stack: spiderpool, with"
         " accept_ra: false in fabric_networks.",
     ),
     "spiderpool": Stack(

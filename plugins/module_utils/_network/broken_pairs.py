@@ -45,9 +45,9 @@ PAIRS = (
         lambda settings: bool(settings.ofed),
         "warning",
         "can't always load nvidia-peermem again once the driver of NICs or GPUs was restarted without a reboot",
-        "the notes of 26.3.0 name it, it was reported of 26.3.2, and no notes since then say that it is cured",
-        "With gpu_operator_rdma, reboot each node after a restart of either driver: drain it first. Nothing where"
-        " GPUDirect RDMA uses DMA-BUF.",
+        "the release notes of 26.3.0 list it, it was reported for 26.3.2, and no later notes say that it is fixed",
+        "With gpu_operator_rdma: true, drain and reboot each node after a restart of either driver. If GPUDirect RDMA"
+        " uses DMA-BUF, do nothing.",
         (
             "https://github.com/NVIDIA/gpu-operator/issues/2619",
             "https://github.com/Mellanox/doca-driver-build/pull/481",
@@ -65,7 +65,7 @@ def check_pairs(settings: Settings, findings: Findings) -> None:
             add(
                 "release-table",
                 [],
-                f"Beside {pair.beside.strip('`')}, GPU operator {release} {pair.what}.",
+                f"Together with {pair.beside.strip('`')}, GPU operator {release} {pair.what}.",
                 f"{pair.seen} ({pair.sources[0]})",
                 pair.step,
             )

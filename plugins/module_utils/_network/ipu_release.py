@@ -44,11 +44,11 @@ def second_operator(operators: t.Sequence[Operator], namespace: str, release: st
     others = [each for each in operators if each not in ours]
     if not others:
         return None
-    told = [f"{place(each)}, release {each['release'] or 'of no helm'} {each['version']}".rstrip() for each in others]
+    told = [f"{place(each)}, release {each['release'] or '(no Helm)'} {each['version']}".rstrip() for each in others]
     step = "Remove it, or leave IPUs to those who installed it (fabric_ipu: false)."
     if len(operators) == 1 and others[0]["release"]:
         name, home = others[0]["release"], others[0]["namespace"]
-        step = f"To go on with it, set ipu_operator_release_name: {name} and ipu_operator_namespace: {home}. {step}"
+        step = f"To keep it, set ipu_operator_release_name: {name} and ipu_operator_namespace: {home}. {step}"
     return Refusal(
         "The cluster has an IPU operator already, and two of them would serve the same IPUJobs.",
         shorten_list(told, SHOWN, "; "),
@@ -74,5 +74,5 @@ def missing_definition(version: str, crd_url: str, definition: bool) -> t.Option
     return Refusal(
         f"The chart of IPU operator {version} does not include the IPUJob definition.",
         "the cluster has none, and ipu_operator_crd_url is empty",
-        "Set it to the graphcore_ai_ipujobs_*.yaml asset of that release, or to a copy of it.",
+        "Set ipu_operator_crd_url to the graphcore_ai_ipujobs_*.yaml asset of that release, or to a copy of it.",
     )

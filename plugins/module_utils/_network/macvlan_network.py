@@ -19,8 +19,8 @@ from .unplanned import prune_networks
 
 ASK_OPERATOR = "Read the log of the network operator's controller, and check that the IPAM is valid."
 NOT_OWNED = (
-    "The network operator does not write to {names}: delete it if nobody needs it as it is, and the operator creates "
-    "it as planned. Or give the planned network another name."
+    "The network operator does not overwrite {names}: delete it unless somebody needs it as it is, and the operator "
+    "creates it as planned. Or give the planned network another name."
 )
 
 
@@ -165,7 +165,7 @@ def check_options(network: Attachment) -> None:
             f"A network of type {profile.type} needs its master.",
             f"network {network['name']}",
             "no master",
-            "Name the RDMA NIC; without one the operator would take the NIC of the default route.",
+            "Set master to the RDMA NIC; without one, the operator would take the NIC of the default route.",
             code="invalid-input",
         )
     if not profile.shared and not network.get("resource"):
@@ -173,7 +173,7 @@ def check_options(network: Attachment) -> None:
             f"A network of type {profile.type} needs the resource of its devices.",
             f"network {network['name']}",
             "no resource",
-            "Name the resource that the device plugin offers, such as nvidia.com/sriov_a.",
+            "Set resource to the one that the device plugin offers, such as nvidia.com/sriov_a.",
             code="invalid-input",
         )
 

@@ -157,8 +157,8 @@ def remove_networks(module: AnsibleModule) -> t.Dict[str, t.Any]:
         removal.remove_all(found)
     if found.needed_by:
         module.warn(
-            "The network operator and its policy stay, since what others made needs them: "
-            f"{shorten_list(found.needed_by, SHOWN)}. Remove that first to remove the operator."
+            "The network operator and its policy stay, since objects that this collection did not create need them: "
+            f"{shorten_list(found.needed_by, SHOWN)}. To remove the operator, remove those first."
         )
     return outcome(
         names,

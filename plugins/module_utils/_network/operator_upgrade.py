@@ -34,10 +34,10 @@ def upgrade_refusal(installed: str, wanted: str) -> t.Optional[Refusal]:
     if change == "skip":
         first, rest = steps[0], ", then ".join(steps[1:])
         return Refusal(
-            f"From network operator {installed} the vendor supports an upgrade to the next line only.",
+            f"From network operator {installed}, the vendor supports upgrades to the next release line only.",
             wanted,
-            f"Set fabric_network_operator_version to {first} and run site, then likewise {rest}, each on a Kubernetes"
-            " that it is made for."
+            f"Set fabric_network_operator_version to {first} and run site, then do the same with {rest}, each on a"
+            " Kubernetes that it supports."
             if rest
             else f"Find out which release that is, and whether the vendor supports its upgrade to {wanted}.",
         )

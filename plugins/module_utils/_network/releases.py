@@ -87,13 +87,13 @@ NOT_KNOWN: t.Dict[str, t.Dict[str, NotKnown]] = {
     },
     "GPU operator": {
         "26.7.1": NotKnown(
-            "its range of Kubernetes by the vendor, and a digest of its chart",
+            "which Kubernetes its vendor supports, and a digest of its chart",
             "https://docs.nvidia.com/run-ai/self-hosted/documentation/installation-and-configuration/support-matrix",
         )
     },
     "network operator": {
         "26.10.0": NotKnown(
-            "its range of Kubernetes by the vendor, its chart and its definitions",
+            "which Kubernetes its vendor supports, its chart and its definitions",
             "https://docs.nvidia.com/networking/display/kubernetes26100/",
         )
     },
@@ -474,7 +474,7 @@ def _check_ofed(settings: Settings, findings: Findings, why: str, instead: str) 
             "ofed",
             [],
             "Only the network operator has a driver container: the hosts keep the driver that they have.",
-            f"fabric_ofed is set, {why}",
+            f"fabric_ofed is set, but {why}",
             f"Install MLNX_OFED or DOCA on the hosts, and set fabric_ofed to {{}}; or {instead}.",
         )
 
@@ -540,7 +540,7 @@ def _check_range(
             steps.append(f"take the cluster to Kubernetes {show(nearest)} with what manages it")
     elif KUBERNETES[0] <= nearest <= KUBERNETES[1]:
         steps.append(f"set fabric_kubernetes_version to a release of {show(nearest)}{such_as(nearest, offered)}")
-    step = ", or ".join(steps) or "nothing does it: the vendor has no release for this Kubernetes"
+    step = ", or ".join(steps) or "no release fits: the vendor supports none with this Kubernetes"
     findings.error(
         "kubernetes-range",
         [],

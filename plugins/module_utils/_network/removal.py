@@ -83,7 +83,10 @@ class Removal:
         )
 
     @staticmethod
-    def refuse_users(pods: t.Sequence[Object], otherwise: str = "or set force to true to delete them.") -> None:
+    def refuse_users(
+        pods: t.Sequence[Object],
+        otherwise: str = "or set force to true (network_operator_force or spiderpool_force) to delete them.",
+    ) -> None:
         users = ["/".join(name_of(pod)) for pod in staying(pods)]
         if users:
             raise FabricError(

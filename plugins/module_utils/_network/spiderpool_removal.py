@@ -167,8 +167,8 @@ def prune_networks(module: AnsibleModule) -> t.Dict[str, t.Any]:
     if module.params["unplanned"] == "check":
         if names:
             module.warn(
-                f"No longer planned, and kept: {', '.join(names)}. The injection still gives such a"
-                " network to pods; fabric_prune_networks: true (in the role spiderpool: spiderpool_prune) removes them."
+                f"No longer planned, and kept: {', '.join(names)}. Spiderpool still injects them into"
+                " pods; fabric_prune_networks: true (in the role spiderpool: spiderpool_prune) removes them."
             )
         return outcome([], [], objects=names)
     removal.refuse_users(found.users, "or plan the network again. Nothing was removed.")
@@ -187,8 +187,8 @@ def remove_networks(module: AnsibleModule) -> t.Dict[str, t.Any]:
     installed = removal.installations()
     if found.needed_by:
         module.warn(
-            "Spiderpool stays, since what others made needs it: "
-            f"{shorten_list(found.needed_by, SHOWN)}. Remove that first to remove Spiderpool."
+            "Spiderpool stays, since objects that this collection did not create need it: "
+            f"{shorten_list(found.needed_by, SHOWN)}. To remove Spiderpool, remove those first."
         )
     objects = [*staying(found.users), *found.networks, *found.pools]
     left = removal.leftovers()

@@ -136,10 +136,10 @@ def check_support(support: t.Sequence[Support], managed: bool, findings: Finding
         findings.warning(
             "release-table",
             [],
-            "This collection knows nothing of releases that came in the last months.",
-            f"its tables were read {days} days ago, on {READ}",
-            "Install a newer ipu.fabric. Until then it only knows the dates of Kubernetes, and what had ended when it"
-            " was read.",
+            "This collection does not know the releases of the last months.",
+            f"its tables are {days} days old, from {READ}",
+            "Install a newer ipu.fabric. Until then it knows only when each Kubernetes release ends, and which other"
+            " releases had ended on that day.",
         )
     for each in support:
         if each["state"] == ENDED:
@@ -168,11 +168,11 @@ def _seen(each: Support, today: str) -> str:
 def _next(component: str, managed: bool, today: str) -> str:
     if component == "Kubernetes" and not managed:
         return (
-            "Upgrade it with what manages it, such as kubespray, k3s or RKE2, one minor release after the other; then"
+            "Upgrade it with what manages it, such as kubespray, k3s or RKE2, one minor release at a time; then"
             " run plan and site. ipu.fabric.upgrade is for clusters that site has built."
         )
     if component == "Kubernetes":
-        return "Upgrade with ipu.fabric.upgrade, one minor release after the other."
+        return "Upgrade with ipu.fabric.upgrade, one minor release at a time."
     variable = f"fabric_{component.lower().replace(' ', '_')}_version"
     return f"Set {variable} to a release of {show(max(KNOWN[component]))} when you can upgrade."
 

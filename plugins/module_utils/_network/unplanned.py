@@ -184,7 +184,7 @@ def refuse_blocks_in_use(lost: t.Mapping[str, netaddr.IPSet], pods: Pods) -> Non
     }
     if held:
         raise FabricError(
-            "Nodes must keep their blocks of nv-ipam while pods have addresses of them: others would get these too.",
+            "Nodes must keep their nv-ipam blocks while pods have addresses from them: other pods could get these.",
             "; ".join(dict.fromkeys(held.values())),
             f"in use: {shorten_list(list(held), SHOWN)}",
             "Stop what creates these pods and run again, or keep the pool as it is: its block size follows from "
@@ -368,7 +368,7 @@ def refuse_conflicts(found: Unplanned, planned: t.Sequence[Object]) -> None:
     seen = find_conflicts(found, planned)
     if seen:
         raise FabricError(
-            "Two networks must not give out the same addresses: two pods would get one.",
+            "Two networks must not give out the same addresses: two pods could get the same one.",
             f"no longer planned, and still in the cluster: {', '.join(found.names)}",
             "; ".join(seen),
             "Remove them with fabric_prune_networks: true (in the role macvlan: macvlan_prune), or give the "

@@ -142,7 +142,7 @@ def of_host_local(ipam: Object, _pools: Pools) -> Addresses:
         first = netaddr.IPSet([str(entry["gateway"] or each.cidr[1])])
         parts.append(Given(each.cidr, each.allowed - first, entry["gateway"] or ""))
     given, notes = one_of_each_family(parts)
-    why = "host-local allocates on each node by itself: pods on two nodes get the same address"
+    why = "host-local allocates on each node independently: pods of two nodes get one address"
     return Addresses(given, notes=[*notes, (why, "Use whereabouts or nv-ipam where one subnet is on several nodes.")])
 
 

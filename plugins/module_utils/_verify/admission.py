@@ -27,19 +27,19 @@ NEW = "New"  # the reason of a node that no proof has judged
 PLAN_ERROR = "PlanError"  # the plan has errors about this node's host, so there was no proof
 UNOBSERVED = "unobserved"  # the error of the plan that says nothing about the node itself
 LEFT_OPEN = " Left open: "  # precedes the reason, at the end of a message
-PROVES = "ipu.fabric.verify proves it, as site does."
+PROVES = "run ipu.fabric.verify, or ipu.fabric.site, to prove it."
 PROVE = f"Next: {PROVES}"
 # Reasons for Unknown, by the part of a node that has changed since it was proved; the first one counts.
 PARTS = {
-    "machine": ("Reinstalled", "Installed again, or another machine,"),
-    "nics": ("Changed", "Other NICs (PCI address, MAC, device)"),
-    "guids": ("Changed", "Other NICs (GUID)"),
-    "firmware": ("Changed", "Other firmware of its NICs"),
-    "drivers": ("Changed", "Other drivers of its NICs"),
-    "kernel": ("Changed", "Another kernel"),
-    "driver_versions": ("Changed", "Another version of its NICs' drivers"),  # the kernel's own drivers change with it
-    "kubelet": ("Upgraded", "Another kubelet or container runtime"),
-    "releases": ("Upgraded", "Other releases of operators or of their components"),
+    "machine": ("Reinstalled", "Reinstalled, or replaced by another machine,"),
+    "nics": ("Changed", "NICs changed (PCI address, MAC, device)"),
+    "guids": ("Changed", "NICs changed (GUID)"),
+    "firmware": ("Changed", "NIC firmware changed"),
+    "drivers": ("Changed", "NIC drivers changed"),
+    "kernel": ("Changed", "Kernel changed"),
+    "driver_versions": ("Changed", "NIC driver version changed"),  # the kernel's own drivers change with it
+    "kubelet": ("Upgraded", "Kubelet or container runtime changed"),
+    "releases": ("Upgraded", "Releases of operators or of their components changed"),
     "boot": ("Rebooted", "Rebooted"),
 }
 OF_ALL = ("releases",)  # parts that change on all nodes at once close no node: that would close the whole cluster
@@ -175,7 +175,7 @@ def verdict(mine: t.Sequence[Check], at_fault: t.Sequence[Check], unclear: t.Seq
     if at_fault:
         return Verdict(FALSE, "PathFailed" if at_fault[0].pair else "CheckFailed", tell(at_fault))
     if unclear:
-        return Verdict(UNKNOWN, "PathUnclear", f"Which end is at fault is not clear: {tell(unclear)}")
+        return Verdict(UNKNOWN, "PathUnclear", f"It is unclear which end is at fault: {tell(unclear)}")
     if waiting:
         return Verdict(UNKNOWN, "Unproven", f"Not tested: {tell(waiting)}")
     if not any(check.status == PASSED for check in mine):
@@ -343,7 +343,7 @@ def close(
             shut.add(name)
             taken += 1
         elif name not in shut:
-            why[name] = f"as many nodes are closed as fabric_max_unproved ({wanted}) allows, {limit}."
+            why[name] = f"fabric_max_unproved ({wanted}) allows no more closed nodes than {limit}."
     if not any(node.ordinary and name not in shut for name, node in nodes.items()):
         last = [name for name in unproved if name in shut and nodes[name].ordinary]
         keys = {name: (nodes[name].tainted, found[name].status == FALSE, name not in served) for name in last}

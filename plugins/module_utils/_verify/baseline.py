@@ -27,7 +27,7 @@ FEW = 10  # names in a line
 NO_PROOF = "no earlier proof of the whole site to compare with: this one is the first"
 OTHER_CLUSTER = "the earlier proofs are of a cluster with another CA: this one is the first of this cluster"
 SWITCHED_OFF = "fabric_baseline is none"
-OF_WHOLE = "it compares other checks: repeat those"
+OF_WHOLE = "this check only compares the results of others: name those in verify_checks"
 ACCEPTED_NOW = "fabric_baseline is accept: later proofs are compared with this one"
 
 
@@ -161,15 +161,15 @@ def of_report(text: str, path: str) -> Baseline:
             "The baseline must be the report of an earlier proof.",
             f"fabric_baseline, {path}",
             "no such file" if not text else f"not a report.json of ipu.fabric: {error}",
-            "Name a report.json, or leave fabric_baseline out to compare with the last proofs.",
+            "Set fabric_baseline to a report.json, or leave it out to compare with the last proofs.",
             code="unusable-file",
         ) from error
     if nodes:
         raise FabricError(
             "The baseline must be the report of a proof of the whole site.",
             f"fabric_baseline, {path}",
-            f"it is of {shorten_list(nodes, FEW)}",
-            "Name the report.json of a proof without verify_nodes.",
+            f"it is a proof of {shorten_list(nodes, FEW)} only",
+            "Set fabric_baseline to the report.json of a proof without verify_nodes.",
             code="unusable-file",
         )
     return found
@@ -354,7 +354,7 @@ def gone_checks(lost: t.Set[Key], keyed: t.Mapping[Key, Check]) -> t.List[Check]
     groups: t.Dict[t.Tuple[str, str, str], t.List[Key]] = {}
     for key in sorted(lost):
         check = keyed.get(key)
-        seen = f"{check.status}: {check.seen}" if check else "not made"
+        seen = f"{check.status}: {check.seen}" if check else "not run"
         groups.setdefault((key.check, key.network, seen), []).append(key)
     found = []
     for (name, network, seen), keys in groups.items():

@@ -15,15 +15,15 @@ AREAS = ("cluster", "network", "limits", "ipu", "rdma", "gpu")
 
 MEMLOCK = (
     "Run the playbook ipu.fabric.site with --tags memlock, then recreate the node's pods. If that changes nothing, the"
-    " host's own limit is lower, as in a container: raise it (`grep locked /proc/1/limits`), or lower verify_memlock"
-    " (in bytes)."
+    " host's own limit is lower, for example because the host is a container: raise it (`grep locked /proc/1/limits`"
+    " shows it), or lower verify_memlock (in bytes)."
 )
 
 # For overlapping pools and ranges: left over from a former plan of this collection, or foreign.
 LEFT_OVER = "Run the playbook ipu.fabric.fabric with fabric_prune_networks: true, which removes what is left over."
 NOT_OURS = (
-    "Give the planned network other addresses than a network of others has (`share` in fabric_networks, or `reserved`"
-    " for single addresses), then run the playbook ipu.fabric.fabric."
+    "Keep the planned network off the addresses of networks that this collection did not create: change `share` in"
+    " fabric_networks, or add single addresses to `reserved`. Then run the playbook ipu.fabric.fabric."
 )
 
 CHECK_TYPES: t.Dict[str, CheckType] = {
@@ -36,8 +36,8 @@ CHECK_TYPES: t.Dict[str, CheckType] = {
     "policy": CheckType(
         "NicClusterPolicy is ready",
         "cluster",
-        "Run the playbook ipu.fabric.fabric, which applies the policy again. If that changes nothing, see the pods of"
-        " states that are not ready: `kubectl -n nvidia-network-operator get pods -o wide`.",
+        "Run the playbook ipu.fabric.fabric, which applies the policy again. If that changes nothing, look at the pods"
+        " of the states that are not ready: `kubectl -n nvidia-network-operator get pods -o wide`.",
     ),
     "network": CheckType(
         "Network is ready",
@@ -55,14 +55,14 @@ CHECK_TYPES: t.Dict[str, CheckType] = {
     "nfd": CheckType(
         "One Node Feature Discovery",
         "cluster",
-        "Run the playbook ipu.fabric.fabric: its operators go without their own where the cluster has another. Of two"
-        " others remove one.",
+        "Run the playbook ipu.fabric.fabric: its operators bring no Node Feature Discovery if the cluster already has"
+        " one. If neither of the two came with them, remove one.",
     ),
     "multus_once": CheckType(
         "One multus",
         "cluster",
-        "Remove one: each overwrites the other's CNI configuration. To keep the other one, run the playbook"
-        " ipu.fabric.fabric with fabric_multus: false.",
+        "Remove one: each overwrites the other's CNI configuration. To keep the one that this collection"
+        " did not install, run the playbook ipu.fabric.fabric with fabric_multus: false.",
     ),
     "multus_node": CheckType(
         "Multus runs on the node",
@@ -80,14 +80,14 @@ CHECK_TYPES: t.Dict[str, CheckType] = {
     "certificates": CheckType(
         "Certificates are valid",
         "cluster",
-        "Run the playbook ipu.fabric.renew_certificates, or renew them with what manages the cluster. A CA takes more:"
-        " see the finding of the plan.",
+        "Run the playbook ipu.fabric.renew_certificates, or renew them with what manages the cluster. That does not"
+        " renew a CA: for that, follow the finding `certificates` of the plan.",
     ),
     "cni_tokens": CheckType(
-        "Tokens of CNI plugins last",
+        "CNI plugin tokens are valid",
         "cluster",
-        "Run the playbook ipu.fabric.site, which restarts multus of the network operator. Another plugin: restart its"
-        " pod on this node, so that it writes a new kubeconfig.",
+        "Run the playbook ipu.fabric.site, which restarts the network operator's multus. For another plugin, restart"
+        " its pod on this node, so that it writes a new kubeconfig.",
     ),
     "kubelet_requests": CheckType(
         "Kubelets get certificates",
@@ -112,7 +112,7 @@ CHECK_TYPES: t.Dict[str, CheckType] = {
         "Act on the message; if the image cannot be pulled, set verify_rdma_image (without RDMA: verify_image).",
     ),
     "dns": CheckType(
-        "Services have names",
+        "Service names resolve",
         "network",
         "See `kubectl -n kube-system get pods -l k8s-app=kube-dns` and their logs, kube-proxy on this node, and whether"
         " port 53, UDP and TCP, passes between pods of different nodes.",
@@ -125,7 +125,7 @@ CHECK_TYPES: t.Dict[str, CheckType] = {
     "workloads": CheckType(
         "Running pods are attached",
         "network",
-        "Delete the named pods, so that they are recreated: a pod does not get a network later.",
+        "Delete the named pods, so that they are recreated: a pod gets its networks only when it starts.",
     ),
     "interface": CheckType(
         "Pod has the interface",
@@ -148,8 +148,8 @@ CHECK_TYPES: t.Dict[str, CheckType] = {
         "Address pool has room",
         "network",
         "Run the playbook ipu.fabric.fabric, which sets the pool to the plan's. If that changes nothing, delete pods"
-        " that need no address, or plan more of them: fabric_pods_per_node, and in fabric_networks a larger `share`,"
-        " fewer `reserved` ones or a larger subnet.",
+        " that need no address, or plan more addresses: raise fabric_pods_per_node, and in fabric_networks give a"
+        " larger `share`, fewer `reserved` addresses or a larger subnet.",
     ),
     "pool_overlap": CheckType(
         "No overlapping pool",
@@ -165,8 +165,8 @@ CHECK_TYPES: t.Dict[str, CheckType] = {
     "main_routes": CheckType(
         "Routes of the main table",
         "network",
-        "Run the playbook ipu.fabric.fabric, then recreate the network's pods: planned networks have no other routes"
-        " than to their subnet. If that changes nothing, remove `routes` from the network's IPAM.",
+        "Run the playbook ipu.fabric.fabric, then recreate the network's pods: planned networks have no routes but the"
+        " one to their own subnet. If that changes nothing, remove `routes` from the network's IPAM.",
     ),
     "gateway": CheckType(
         "Gateway answers",
@@ -183,8 +183,8 @@ CHECK_TYPES: t.Dict[str, CheckType] = {
     "mtu": CheckType(
         "MTU of the interface",
         "network",
-        "Set the MTU of the host's interface and `mtu` in fabric_networks alike, run the playbook ipu.fabric.fabric,"
-        " then recreate the network's pods.",
+        "Set the MTU of the host's interface and `mtu` in fabric_networks to the same value, run the playbook"
+        " ipu.fabric.fabric, then recreate the network's pods.",
     ),
     "ping": CheckType(
         "Pods reach each other",
@@ -201,14 +201,14 @@ CHECK_TYPES: t.Dict[str, CheckType] = {
         "Rail isolation",
         "network",
         "Compare VLANs and routes of the switches with the site's design; a cable may be in a port of another rail. If"
-        " the design differs, set fabric_rail_isolation.",
+        " the design differs, change fabric_rail_isolation: expect if rails must be isolated, forbid if they must not.",
     ),
     "memlock_root": CheckType("Locked memory, uid 0", "limits", MEMLOCK),
     "memlock_user": CheckType("Locked memory, uid 1000", "limits", MEMLOCK),
     "vipu": CheckType(
         "V-IPU port opens",
         "ipu",
-        "Check that the V-IPU service runs, its firewall, and the route to it from the pod's net1.",
+        "Check that the V-IPU service runs, that its firewall lets pods in, and that the pod's net1 has a route to it.",
     ),
     "ipu_labels": CheckType(
         "IPU node labels",
@@ -242,8 +242,8 @@ CHECK_TYPES: t.Dict[str, CheckType] = {
     "rdma_resource": CheckType(
         "RDMA resource on the node",
         "rdma",
-        "Run `modprobe -a ib_uverbs ib_umad rdma_ucm` on the host, and name them in /etc/modules-load.d/rdma.conf."
-        " Check the device plugin's selectors, then restart its pod of this node.",
+        "Run `modprobe -a ib_uverbs ib_umad rdma_ucm` on the host, and list them in /etc/modules-load.d/rdma.conf."
+        " Check the device plugin's selectors, then restart its pod on this node.",
     ),
     "rdma_link": CheckType(
         "RDMA link is ACTIVE", "rdma", "Check cable and switch port; `rdma link` on the host must say ACTIVE."
@@ -251,19 +251,20 @@ CHECK_TYPES: t.Dict[str, CheckType] = {
     "link_layer": CheckType(
         "Link layer as planned",
         "rdma",
-        "Macvlan is for RoCE: set LINK_TYPE of the port to Ethernet, or plan it with type ipoib.",
+        "This network is planned for RoCE: set LINK_TYPE of the port to Ethernet (rdma_host_link_type), or plan it with"
+        " type ipoib.",
     ),
     "rdma_files": CheckType(
         "RDMA files in the pod",
         "rdma",
-        "Run `modprobe -a ib_uverbs rdma_ucm` on the host, and name them in /etc/modules-load.d/rdma.conf. Then restart"
+        "Run `modprobe -a ib_uverbs rdma_ucm` on the host, and list them in /etc/modules-load.d/rdma.conf. Then restart"
         " the node's device plugin pod.",
     ),
     "gid": CheckType(
         "RoCE v2 GID of the address",
         "rdma",
-        "`rdma system` on the host must say shared: run the playbook ipu.fabric.site with rdma_host_reboot: true. The"
-        " device must speak RoCE v2.",
+        "If `rdma system` on the host does not say shared, run the playbook ipu.fabric.site with"
+        " rdma_host_reboot: true. The device must support RoCE v2.",
     ),
     "rping": CheckType("rping from pod to pod", "rdma", "UDP port 4791 must pass between the nodes on the fabric."),
     "write_bandwidth": CheckType(
@@ -280,7 +281,8 @@ CHECK_TYPES: t.Dict[str, CheckType] = {
     "rdma_counters": CheckType(
         "Traffic goes over RDMA",
         "rdma",
-        "See which device the tool took and why: GIDs of the address, `rdma link` in the pod, other RDMA devices.",
+        "Find out which device the tool used, and why: look at the GIDs of the pod's address, at `rdma link` in the"
+        " pod, and at other RDMA devices.",
     ),
     "host_traffic": CheckType(
         "gc-hosttraffictest",
@@ -290,39 +292,41 @@ CHECK_TYPES: t.Dict[str, CheckType] = {
     "gpudirect": CheckType(
         "GPUDirect RDMA on the node",
         "gpu",
-        "With MLNX_OFED or DOCA set gpu_operator_rdma to true and run the playbook ipu.fabric.fabric. With a driver of"
-        " the host's own run `modprobe nvidia_peermem` there. DMA-BUF takes NVIDIA's open modules and kernel 5.12.",
+        "With MLNX_OFED or DOCA, set gpu_operator_rdma to true and run the playbook ipu.fabric.fabric. If the host has"
+        " NVIDIA's driver itself, run `modprobe nvidia_peermem` there. DMA-BUF needs NVIDIA's open kernel modules and"
+        " kernel 5.12 or later.",
     ),
     "gpu_bandwidth": CheckType(
         "ib_write_bw between GPUs",
         "gpu",
         "First act on `ib_write_bw` of this pair, and on `GPUDirect RDMA on the node` of both nodes. If both pass, the"
-        " path between NIC and GPU is at fault: `nvidia-smi topo -m` should say PIX or PXB, and ACS be off. Without"
-        " DMA-BUF in kernel, driver or NIC set gpu_operator_rdma: true. verify_gpu_bandwidth sets what to expect.",
+        " path between NIC and GPU is at fault: `nvidia-smi topo -m` should say PIX or PXB, and ACS should be off."
+        " If kernel, driver or NIC lacks DMA-BUF, set gpu_operator_rdma: true."
+        " verify_gpu_bandwidth sets what to expect.",
     ),
     "gdrcopy": CheckType(
         "gdrdrv on the node",
         "gpu",
-        "Set gpu_operator_gdrcopy to true, run the playbook ipu.fabric.fabric, and see the driver's pod of this node."
-        " With a driver of the host's own install gdrcopy there and run `modprobe gdrdrv`.",
+        "Set gpu_operator_gdrcopy to true, run the playbook ipu.fabric.fabric, and look at the driver's pod on this"
+        " node. If the host has NVIDIA's driver itself, install gdrcopy there and run `modprobe gdrdrv`.",
     ),
 }
 
 # If no multus was found. It may be installed in a way that is not recognised.
 NO_MULTUS = (
     f"No DaemonSet of multus was found. {INSTALL} Then recreate pods that ask for networks. If the cluster has multus"
-    " by another name, its configuration must be the node's first: restart its pod there."
+    " under another name, its configuration must be the node's first: restart its pod there."
 )
 # Next steps if others manage the cluster, and no variable of ours can help.
 OF_OTHERS = {
     "nfd": "Remove one of them.",
     "multus_once": "Remove one of them: each overwrites the other's CNI configuration.",
-    "multus_node": "Let multus tolerate the node's taints, or remove them.",
+    "multus_node": "Add tolerations of the node's taints to the DaemonSet of multus, or remove the taints.",
     "address": "Look for what else gives out addresses of this subnet.",
     "ip_pool": "Widen the range or the pool of the network.",
     "pool_overlap": "Give one of them another range.",
-    "gateway": "Check the gateway and the VLAN of the switch ports. If there is none, take it out of the IPAM.",
-    "mtu": "Give the NIC of the node and `mtu` of the network the same value.",
+    "gateway": "Check the gateway and the VLAN of the switch ports. If there is none, remove `gateway` from the IPAM.",
+    "mtu": "Set the MTU of the node's NIC and `mtu` of the network to the same value.",
     "full_size": "Set the MTU of switch ports and masters to that of the pods, or give the network a smaller one.",
     **dict.fromkeys(
         ("memlock_root", "memlock_user"),
@@ -341,9 +345,15 @@ PARTIAL = "partial"  # none of the requested checks failed, but this is not a pr
 
 # Reasons why a check is unproven, and what would prove it.
 NO_NODE = ("the cluster has no node of this name", "Run site, which joins the host, or take it out of the inventory.")
-NODE_POD = ("the probe pod of this node does not run", "Let the node's probe pod start; `Pod starts` has the reason.")
-TWO_NODES = ("needs pods with an address on two nodes", "Have pods with an address on a second node of the network.")
-NO_ADDRESS = ("the pod has no address on this network", "Let the pod get an address; see the checks of the network.")
+NODE_POD = ("the probe pod of this node does not run", "First act on the check `Pod starts`, which has the reason.")
+TWO_NODES = (
+    "needs pods with an address on two nodes",
+    "Add a second node with a NIC on this network. If there is one, first act on the failed checks of its probe pod.",
+)
+NO_ADDRESS = (
+    "the pod has no address on this network",
+    "First act on the failed checks of this network: they say why pods have no address on it.",
+)
 
 NOT_MEASURED = (
     "only pods on a fabric network are measured",
@@ -356,7 +366,7 @@ NO_NETWORK = "planned without a fabric network"
 NO_RDMA_CM = "rdma_cm finds no device by addresses of the pod network"
 NOT_ASKED = "hosts are not asked: the plan was derived from the cluster"
 LATER = "Run ipu.fabric.verify, which looks again."  # for something that was created after the hosts were observed
-ONE_ADDRESS = "all its pods get one address (static), so there is one of them"
+ONE_ADDRESS = "all its pods get the same address (IPAM static), so there is only one pod at a time"
 HOST_DEVICES = "pods take the devices of their host, without a device plugin"
 
 

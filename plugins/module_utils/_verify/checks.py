@@ -269,7 +269,7 @@ def check_networks(plan: Plan, probe: Probe) -> t.Iterator[Check]:
             good, expected, text = network_state(stack, network, seen["state"])
             yield result("network", good, expected, text, network=name)
         else:
-            yield skip("network", "it is a NetworkAttachmentDefinition alone", network=name)
+            yield skip("network", "it is only a NetworkAttachmentDefinition", network=name)
         if is_derived(plan):
             yield skip("attachment", "the plan was derived from it", network=name)
         else:
@@ -329,8 +329,8 @@ def unique_check(plan: Plan, network: PlannedNetwork, pods: Pods) -> Check:
 # Pods
 
 HOST_LOCAL = (
-    "host-local counts on each node by itself: use whereabouts or nv-ipam, or a NetworkAttachmentDefinition with a"
-    " range of its own for each node."
+    "host-local allocates on each node independently: use whereabouts or nv-ipam, or give each node a"
+    " NetworkAttachmentDefinition with a range of its own."
 )
 WITHOUT_ADVERTISEMENTS = "Turn router advertisements off on the routers of this network's VLAN."
 NIC_TAKEN = (

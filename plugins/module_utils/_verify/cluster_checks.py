@@ -58,7 +58,7 @@ def check_certificates(plan: Plan) -> t.Iterator[Check]:
     for host in hosts:
         texts = ((host["expired"], "expired"), (host["ending"], "to be renewed"))
         bad = "; ".join(f"{text}: {', '.join(names)}" for names, text in texts if names)
-        first = f"the first to end is {host['first']}, {host['ends'][:10] or 'which can not be read'}"
+        first = f"the first to expire is {host['first']}, {host['ends'][:10] or 'which cannot be read'}"
         expected = "none has expired or is about to"
         yield result("certificates", not bad, expected, f"{bad}; {first}" if bad else first, node=host["node"])
 
@@ -74,14 +74,14 @@ def check_cni_tokens(plan: Plan, probe: Probe) -> t.Iterator[Check]:
         none = "no CNI plugin had a token on a host when the hosts were observed"
         yield skip("cni_tokens", NOT_ASKED if is_derived(plan) else none, later=is_new(plan))
     for host in hosts:
-        texts = ((host["expired"], "has ended"), (host["ending"], "is about to end"))
+        texts = ((host["expired"], "has expired"), (host["ending"], "is about to expire"))
         kept = [
             ([name for name in names if since.get(name, {}).get(host["node"], "") <= host["seen"]], text)
             for names, text in texts
         ]
-        bad = "; ".join(f"that of {', '.join(names)} {text}" for names, text in kept if names)
-        first = f"the first to end is that of {host['first']}, {host['ends']}"
-        expected = "none has ended or is about to"
+        bad = "; ".join(f"the token of {', '.join(names)} {text}" for names, text in kept if names)
+        first = f"the first to expire is that of {host['first']}, {host['ends']}"
+        expected = "none has expired or is about to"
         yield result("cni_tokens", not bad, expected, f"{bad}; {first}" if bad else first, node=host["node"])
 
 
@@ -112,10 +112,13 @@ def check_images(plan: Plan, probe: Probe) -> t.Iterator[Check]:
             ids = ", ".join(sorted({each["id"].rpartition("@")[2] for each in other}))
             yield result("image_digest", False, digest, f"{ids}: {places}", subject=image)
         elif nameless:
-            reason, missing = "a node has the image without the digest of its registry", "Let the node pull it."
+            reason, missing = (
+                "a node has the image without the digest of its registry",
+                "On that node, delete the image (`crictl rmi`), then the pod: the next one pulls the image.",
+            )
             yield unproven("image_digest", reason, missing, subject=image)
         else:
-            seen = "all containers of it" if mine else "no container runs it"
+            seen = "all its containers run it" if mine else "no container runs it"
             yield result("image_digest", True, digest, seen, subject=image)
 
 
@@ -132,7 +135,7 @@ def release_check(name: str, version: str, releases: t.Sequence[ChartRelease], s
         if served:
             return skip(
                 "release",
-                "not installed by Helm, or not for this account to read: there is no release to compare",
+                "not installed by Helm, or this account may not read it: there is no release to compare",
                 subject=name,
             )
         return result("release", False, expected, "no such release", subject=name)
@@ -155,7 +158,7 @@ def check_workloads(plan: Plan, probe: Probe) -> t.Iterator[Check]:
         lacking = probe["pods_without"][network["name"]]
         seen = shorten_list(lacking, 3, "; ") or "all have it"
         yield result(
-            "workloads", not lacking, "each running pod that asks for it has it", seen, network=network["name"]
+            "workloads", not lacking, "each running pod that asks for the network has it", seen, network=network["name"]
         )
 
 

@@ -39,7 +39,11 @@ def check_counters(tests: t.Sequence[Traffic], devices: Devices) -> Check:
     where: Place = {"network": tests[0]["network"], "pair": (tests[0]["from"], tests[0]["to"])}
     ran = [test for test in tests if not test["missing"] and test.get("rc") == 0 and test.get("value")]
     if not ran:
-        missing = need_image("rping and perftest") if any(test["missing"] for test in tests) else "Let one pass first."
+        missing = (
+            need_image("rping and perftest")
+            if any(test["missing"] for test in tests)
+            else "First act on the failed RDMA tests of this pair."
+        )
         return unproven("rdma_counters", "no RDMA test ran between these pods", missing, **where)
     found = [evidence(test, devices) for test in ran]
     bad = [each.text for each in found if each.good is False]
@@ -55,7 +59,9 @@ def evidence(test: Traffic, devices: Devices) -> Evidence:
     if sent["transport"] == "IW":
         return Evidence(False, f"{test['tool']} took {sent['device']}, which is iWARP: that goes over TCP")
     if sent["device"] not in ("", ends[0].device):
-        return Evidence(False, f"{test['tool']} took {sent['device']}, the pod's address is of {ends[0].device}")
+        return Evidence(
+            False, f"{test['tool']} took {sent['device']}, but the pod's address belongs to {ends[0].device}"
+        )
     if not all(end.device for end in ends):
         return Evidence(None, "no RDMA device has the pod's address")
     answers = [_of_device(end, test) for end in ends]
@@ -92,7 +98,7 @@ def _of_device(end: _End, test: Traffic) -> Evidence:
 def _by_interfaces(test: Traffic, ends: t.Sequence[_End]) -> Evidence:
     """Hardware RDMA bypasses the pod's network devices: what they did not carry was RDMA, and what they did was TCP."""
     names = " and ".join(f"{end.device} on {end.node}" for end in ends)
-    unknown = f"in the pods no counters of {names} show it"
+    unknown = f"no counters in the pods show the traffic of {names}"
     data = test["sent"]["messages"] * test["sent"]["size"]
     hard = all(not end.software for end in ends)
     if test["check"] != "write_bandwidth" or not hard or not all(end.moved["interfaces"] for end in ends):
@@ -101,9 +107,9 @@ def _by_interfaces(test: Traffic, ends: t.Sequence[_End]) -> Evidence:
     if all(moved < data / 2 for moved in carried):
         most = _amount(max(carried), "bytes")
         return Evidence(
-            True, f"{unknown}, but the pods' interfaces moved {most} of {_amount(data, 'bytes')}: that was no TCP"
+            True, f"{unknown}, but the pods' interfaces moved {most} of {_amount(data, 'bytes')}: it was not TCP"
         )
-    return Evidence(False, f"{unknown}; {'; '.join(map(_busiest, ends))} of {_amount(data, 'bytes')}: that was TCP")
+    return Evidence(False, f"{unknown}; {'; '.join(map(_busiest, ends))} of {_amount(data, 'bytes')}: it was TCP")
 
 
 def _busiest(end: _End) -> str:

@@ -96,7 +96,7 @@ def explain(pod: PodSeen) -> Explanation:
             lacks += [*file_lacks(pod, inside), *memlock_lacks(inside), *gid_lacks(pod, inside)]
             lacks += [*route_lacks(pod, inside), *mtu_lacks(pod, inside)]
             if any(network.master and network.master not in pod.nics for network in pod.networks):
-                unread.append("the MTU of the node's NIC: no plan has it, and no pod on its host's network showed it")
+                unread.append("the MTU of the node's NIC: no plan has it, and no pod with hostNetwork showed it")
     return Explanation(list(has(pod)), lacks, unread)
 
 
@@ -161,7 +161,7 @@ def own_gids(inside: Inside) -> t.List[t.Tuple[str, t.Mapping[str, t.Any]]]:
 CAUSES = (
     (
         "untolerated taint",
-        "Tolerate the taint in the pod's spec, or remove its cause; kubectl describe node says who set it.",
+        "Tolerate the taint in the pod's spec, or remove its cause; kubectl describe node shows the taints.",
     ),
     (
         "Insufficient",
@@ -185,7 +185,9 @@ def not_running(pod: PodSeen) -> t.Iterator[Lack]:
         ended = pod.phase in ("Succeeded", "Failed")
         why = "its containers have ended" if ended else f"it is {pod.phase}, and nothing says why"
         step = (
-            "Explain a pod that runs." if ended else "Wait a moment and ask again; kubectl describe pod shows events."
+            "Run ipu.fabric.explain for a pod that is running."
+            if ended
+            else "Wait a moment and ask again; kubectl describe pod shows events."
         )
         yield Lack("it does not run", why, step)
 
@@ -215,7 +217,7 @@ def network_lacks(pod: PodSeen) -> t.Iterator[Lack]:
         if elsewhere:
             yield Lack(
                 f"no network {network.name}",
-                f"it is in another namespace: {', '.join(elsewhere)}; a name without one is of the pod's own",
+                f"it is in another namespace: {', '.join(elsewhere)}; a name without a namespace means the pod's own",
                 f"Write {elsewhere[0]} in the annotation {NETWORKS_KEY}.",
             )
         elif not network.exists and not pod.served:
@@ -228,14 +230,14 @@ def network_lacks(pod: PodSeen) -> t.Iterator[Lack]:
             yield Lack(
                 f"no network {network.name}",
                 "there is no NetworkAttachmentDefinition of this name",
-                f"Correct the annotation {NETWORKS_KEY}, or create that network. There is:"
+                f"Correct the annotation {NETWORKS_KEY}, or create that network. The cluster has:"
                 f" {shown(pod.available or (), 'none')}.",
             )
         elif network.fault:
             yield Lack(
                 f"no network {network.name}",
                 network.fault,
-                "Look whether multus runs on the node, then delete the pod: networks are attached when it starts.",
+                "Check that multus runs on the node, then delete the pod: networks are attached when it starts.",
             )
 
 
@@ -348,19 +350,20 @@ def gid_lacks(pod: PodSeen, inside: Inside) -> t.Iterator[Lack]:
         foreign = [nic for nic in nics if nic not in inside.mtus]
         if v2:
             device = v2[0]["device"]
-            why = f"the GID is on {device}, and the pod may open {held} only"
+            why = f"the GID is on {device}, and the pod may open only {held}"
             step = f"Ask for the resource of {device}: {_resources(pod)}."
         elif same:
             why = f"{held} has it only as {', '.join(sorted({gid['type'] or 'no type' for gid in same}))}"
             step = "Let the NIC use RoCE v2: run the role ipu.fabric.rdma_host on the node, then delete the pod."
         elif network.master and foreign and network.master not in nics:
             other = ", ".join(foreign)
-            why = f"{held} is of {other}, which is not in the pod; {network.interface} is on {network.master}"
+            why = f"{held} belongs to {other}, which is not in the pod; {network.interface} is on {network.master}"
             step = f"Ask for the resource of {network.master} ({_resources(pod)}), or for a network on {foreign[0]}."
         else:
-            why = f"{held} knows no such address"
+            why = f"{held} has no GID for this address"
             step = (
-                "On the node `rdma system` must say shared, and the device speak RoCE v2 (role ipu.fabric.rdma_host)."
+                "On the node, `rdma system` must say shared, and the device must support RoCE v2 (role"
+                " ipu.fabric.rdma_host)."
             )
         yield Lack(what, why, step)
 
@@ -378,12 +381,12 @@ def route_lacks(pod: PodSeen, inside: Inside) -> t.Iterator[Lack]:
         subnets = [r for r in inside.routes if r.dst not in EVERYWHERE and r.network.version == ip.version]
         around = [route for route in subnets if ip in route.network]
         if not any(route.dev == network.interface for route in around):
-            through = f"; {around[0].text} takes it" if around else ""
+            through = f"; {around[0].text} takes the traffic" if around else ""
             yield Lack(
                 f"no route to the subnet of {address} through {network.interface}",
-                f"the kernel makes it from the address and its prefix length{through}",
-                f"Give the IPAM of {network.name} the subnet's own prefix length, and routes that leave it to"
-                f" {network.interface}; then delete the pod.",
+                f"the kernel creates this route from the address and its prefix length{through}",
+                f"In the IPAM of {network.name}, set the subnet's own prefix length, and remove routes that send it"
+                f" anywhere but {network.interface}; then delete the pod.",
             )
     interfaces = {network.interface: network.name for network in pod.networks if network.interface}
     for everywhere in EVERYWHERE:
@@ -392,9 +395,9 @@ def route_lacks(pod: PodSeen, inside: Inside) -> t.Iterator[Lack]:
             name = interfaces[defaults[0].dev]
             yield Lack(
                 f"the default route is through {defaults[0].dev}",
-                f"{defaults[0].text}: what is for other pods' services, DNS and the internet leaves through {name}",
-                f"Take the gateway out of the IPAM of {name} and default-route out of the annotation; where routers"
-                " advertise it, turn that off. Then delete the pod.",
+                f"{defaults[0].text}: traffic to services, DNS and the internet leaves through {name}",
+                f"Remove the gateway from the IPAM of {name}, and default-route from the annotation; if routers"
+                " advertise the route, turn that off. Then delete the pod.",
             )
 
 
@@ -426,7 +429,7 @@ def as_text(name: str, found: Explanation) -> t.List[str]:
     count = len(found.lacks)
     blind = " that can be seen from here" if found.unread else ""
     head = (
-        f"lacks {count} {'thing' if count == 1 else 'things'} to use RDMA"
+        f"lacks {count} {'thing' if count == 1 else 'things'} that RDMA needs"
         if count
         else f"has all that RDMA needs{blind}"
     )

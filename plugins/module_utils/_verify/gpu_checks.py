@@ -21,17 +21,17 @@ NO_GDRCOPY = "gdrcopy is not planned (gpu_operator_gdrcopy)"
 NO_PVRDMA = "PVRDMA does not reach the memory of GPUs"
 NO_NODE = (
     f"no node has the label {GPU_LABEL}",
-    f"Let Node Feature Discovery and the GPU operator find the GPUs: kubectl get nodes -L {GPU_LABEL}.",
+    f"Check that Node Feature Discovery and the GPU operator run and find the GPUs: kubectl get nodes -L {GPU_LABEL}.",
 )
 NOT_NEAR = "no GPU of the node is near the NIC of this network"
 NOT_OFFERED = (
     "the node offers no nvidia.com/gpu",
-    "Let NVIDIA's device plugin offer the GPUs: see its pod on this node, and `kubectl describe node`.",
+    "Find out why NVIDIA's device plugin does not offer GPUs: see its pod on this node, and `kubectl describe node`.",
 )
 IN_USE = "The proof takes all GPUs of a node, or none. Run it again when no other pod holds one of them."
 TWO_NODES = (
     "needs pods with GPUs on two nodes",
-    "Have a second node with GPUs on this network. With more of them raise verify_rdma_seconds: there was no time.",
+    "Add a second node with GPUs to this network. If there are several, raise verify_rdma_seconds: time was too short.",
 )
 PEERMEM, GDRDRV = "nvidia_peermem", "gdrdrv"
 DMA_BUF_KERNEL = (5, 12)
@@ -95,7 +95,7 @@ def untested(plan: Plan, pod: PodFacts, where: Place) -> Check:
     if gpu_of(plan, where["network"], pod["host"]) is None:
         return skip(check, NOT_NEAR, **where)
     if pod.get("gpus_refused"):
-        return unproven(check, f"the node did not give its GPUs: {pod['gpus_refused']}", IN_USE, **where)
+        return unproven(check, f"the probe pod did not get the node's GPUs: {pod['gpus_refused']}", IN_USE, **where)
     return unproven(check, *(TWO_NODES if pod.get("gpus") else NOT_OFFERED), **where)
 
 

@@ -66,7 +66,7 @@ def vipu_checks(plan: Plan, pods: Pods) -> t.Iterator[Check]:
     if not plan["vipu"]["controllers"]:
         yield skip("vipu", "no V-IPU controller in the plan")
     elif not asked:
-        yield unproven("vipu", "no pod to ask from", NODE_POD[1])
+        yield unproven("vipu", "no probe pod that could try the port", NODE_POD[1])
 
 
 def label_checks(plan: Plan, nodes: t.Mapping[str, NodeFacts]) -> t.Iterator[Check]:

@@ -23,7 +23,7 @@ def check_limits(probe: Probe, expect: Expect) -> t.Iterator[Check]:
                 continue
             limit, who, error = (facts["memlock"], facts["uid"], facts["error"]) if facts else (None, None, "")
             if limit is None or who != uid:
-                seen = error or f"no limit read as uid {uid} (uid {who})"
+                seen = error or f"no limit was read as uid {uid} (the container runs as uid {who})"
                 yield result(check, False, expected, seen, node=node)
                 continue
             if limit_bytes(expect.memlock) == 0:

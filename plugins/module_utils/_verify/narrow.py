@@ -45,7 +45,7 @@ def narrow_plan(plan: Plan, nodes: t.Sequence[str]) -> Plan:
             "Only nodes of the plan can be proved.",
             "option nodes (verify_nodes)",
             f"the plan has no node {', '.join(unknown)}",
-            "Give the names that kubectl get nodes shows, of hosts in the inventory.",
+            "Set verify_nodes to names that kubectl get nodes shows, of hosts in the inventory.",
             code="invalid-input",
         )
     kept = set(chosen)
@@ -73,7 +73,7 @@ def known_checks(names: t.Sequence[str], what: str, option: str) -> None:
             what,
             f"option {option} (verify_{option})",
             f"no check named {', '.join(near or unknown)}",
-            f"Name some of these: {', '.join(CHECK_TYPES)}.",
+            f"Choose from these: {', '.join(CHECK_TYPES)}.",
             code="invalid-input",
         )
 

@@ -53,10 +53,10 @@ class PodReader:
             pods = self.cluster.items(f"/api/v1/namespaces/{self.namespace}/pods")
             there = ", ".join(sorted(query("[].metadata.name", pods))[:10]) or "no pods"
             raise FabricError(
-                "A pod was to be explained.",
+                "The pod to explain does not exist.",
                 f"namespace {self.namespace}",
                 f"no pod {self.name}; it has {there}",
-                "Give -e pod=NAMESPACE/NAME; kubectl get pods -A lists them.",
+                "Run it with -e pod=NAMESPACE/NAME; kubectl get pods -A lists them.",
                 code="not-found",
             )
         return found
@@ -103,10 +103,10 @@ class PodReader:
             return (with_rdma or list(asks))[0]
         if container not in asks:
             raise FabricError(
-                "A container was to be looked into.",
+                "The container to look into does not exist.",
                 f"pod {self.namespace}/{self.name}",
                 f"no container {container}; it has {', '.join(asks)}",
-                "Give one of them with -e container=NAME, or none.",
+                "Name one of them with -e container=NAME, or leave that out.",
                 code="not-found",
             )
         return container
@@ -221,7 +221,7 @@ def explain_pod(module: AnsibleModule) -> t.Dict[str, t.Any]:
     cluster = connect(module)
     if not cluster.present:
         raise FabricError(
-            "A pod was to be explained.",
+            "A pod can only be explained in a running cluster.",
             module.params["pod"],
             "no cluster answers",
             "Set fabric_kubeconfig to the kubeconfig of the cluster.",

@@ -23,9 +23,11 @@ from .pods import targets
 WITHOUT_POOL = ("host-local", "static")
 SHOWN = 3  # leaked addresses to name in one line
 FREE_LEAKS = {
-    "whereabouts": "Let whereabouts' reconciler run (reconciler_cron_expression), or take the leaked entries out of "
-    "`kubectl edit ippools.whereabouts.cni.cncf.io {name}`; delete one of the pods that share an address.",
-    "nv-ipam": "Delete the pods that are named; the block of a node that is gone is freed by the nv-ipam-controller.",
+    "whereabouts": "Wait for whereabouts' reconciler (whereabouts_reconcile sets its schedule; where others installed"
+    " it, reconciler_cron_expression), or remove the leaked entries: `kubectl edit -n NAMESPACE"
+    " ippools.whereabouts.cni.cncf.io {name}`, with the namespace of whereabouts. Delete one of the pods that share an"
+    " address.",
+    "nv-ipam": "Delete the named pods; the nv-ipam-controller frees the block of a node that is gone.",
     **{stack.ipam: stack.leaks for stack in STACKS.values() if stack.leaks},
 }
 

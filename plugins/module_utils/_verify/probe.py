@@ -72,7 +72,7 @@ def probe(cluster: Cluster, plan: Plan, options: Options) -> Probe:
             "The plan names no hosts to probe.",
             "option plan",
             "no hosts in it",
-            "Run the plan first (playbook ipu.fabric.plan) and pass its fact, or the content of plan.json.",
+            "Run the playbook ipu.fabric.plan first, and pass its fact fabric_plan, or the content of plan.json.",
             code="invalid-input",
         )
     start = time.monotonic()

@@ -19,14 +19,14 @@ from .catalog import NO_NETWORK, need_image, result, skip, unproven
 
 APART = "expect"  # value of fabric_rail_isolation; with `forbid`, rails must reach each other
 NOT_ASKED = "fabric_rail_isolation does not say whether rails must be isolated"
-ONE_RAIL = "there is one network"
+ONE_RAIL = "there is only one network"
 TWO_RAILS = (
     "needs pods with an address on two networks",
-    "Have pods with an address on two networks, on two nodes.",
+    "First act on the failed checks of the networks: pods on two nodes need an address on two networks.",
 )
 NO_LINK_LOCAL = (
     "pods have no IPv6 link-local address",
-    "Let pods have IPv6 on their interfaces (net.ipv6.conf.all.disable_ipv6: 0), which needs no IPv6 network.",
+    "Enable IPv6 on the interfaces of pods (net.ipv6.conf.all.disable_ipv6: 0). That needs no IPv6 network.",
 )
 FEW = 4
 

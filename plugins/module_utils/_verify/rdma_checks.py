@@ -89,7 +89,7 @@ def missing_part(link: PlannedLink, classes: t.Sequence[str], issm: bool = True)
     if not device:
         return f"{nic} has no infiniband/ below its PCI device"
     if not classes:
-        return f"{nic} is {device}; what the node has can't be seen"
+        return f"{nic} is {device}; the node's RDMA devices can't be seen"
     if f"infiniband/{device}" not in classes:
         return f"the node has no {device} (of {nic}) in /sys/class/infiniband"
     wanted = {"infiniband_verbs/uverbs": "ib_uverbs", "infiniband_mad/umad": "ib_umad", "misc/rdma_cm": "rdma_ucm"}
@@ -98,12 +98,12 @@ def missing_part(link: PlannedLink, classes: t.Sequence[str], issm: bool = True)
         return f"{nic} is {device}, but the module {', '.join(missing)} is not loaded"
     if issm and not any(name.startswith("infiniband_mad/issm") for name in classes):
         return (
-            f"{nic} is {device} without issm*, which Linux 6.11 and later do not make for RoCE: device plugins before"
-            " 1.5.2 demand it (network operator before 24.10)"
+            f"{nic} is {device} without issm*, which Linux 6.11 and later do not create for RoCE: device plugins before"
+            " 1.5.2 require it (network operator before 24.10)"
         )
     return (
-        f"{nic} is {device} with all its device files: the device plugin does not select it; of the names in"
-        f" /sys/class/infiniband/{device}/device/net it knows the first alone"
+        f"{nic} is {device} with all its device files: the device plugin does not select it; it knows only"
+        f" the first of the names in /sys/class/infiniband/{device}/device/net"
     )
 
 

@@ -135,12 +135,12 @@ def verdict(ranks: t.Sequence[Rank]) -> JobRecord:
 
 
 NOTHING_STEP = (
-    "Nothing, if it ran on one node or has nothing to exchange. To measure the network, start two or more pods on"
+    "Nothing, if the job ran on one node or exchanges no data. To measure the network, start two or more pods on"
     " different nodes."
 )
 UNSEEN_STEP = (
-    "A pod is looked at every few seconds while it runs: give the job more to do, or look at one that runs with"
-    " ipu.fabric.explain."
+    "A pod is looked at every few seconds while it runs: give the job more to do, or run ipu.fabric.explain for one of"
+    " its pods while it runs."
 )
 
 
@@ -177,17 +177,17 @@ def causes(ranks: t.Sequence[Rank]) -> t.Tuple[str, str]:
     if found:
         return "; ".join(cause.why for cause in found[:2]), found[0].step
     return "no variable of NCCL, UCX or MPI says why", (
-        f"Explain a pod of it while it runs (ipu.fabric.explain, {ranks[0].pod}), and run it with NCCL_DEBUG=INFO or"
-        " UCX_LOG_LEVEL=info."
+        f"Run ipu.fabric.explain for one of its pods while it runs ({ranks[0].pod}), and run the job with"
+        " NCCL_DEBUG=INFO or UCX_LOG_LEVEL=info."
     )
 
 
 def causes_of(inside: Inside) -> t.Iterator[Cause]:
     given, held = inside.environment, sorted(inside.held)
     if given.get("NCCL_IB_DISABLE", "0") not in ("0", ""):
-        yield Cause(f"NCCL_IB_DISABLE is {given['NCCL_IB_DISABLE']}", "Take NCCL_IB_DISABLE out of the job's env.")
+        yield Cause(f"NCCL_IB_DISABLE is {given['NCCL_IB_DISABLE']}", "Remove NCCL_IB_DISABLE from the job's env.")
     if given.get("UCX_TLS") and not RDMA_TRANSPORTS.search(given["UCX_TLS"]):
-        step = "Set UCX_TLS to rc,sm,self; with the filter mpi_job, transport: roce."
+        step = "Set UCX_TLS to rc,sm,self; with the filter mpi_job, set transport: roce."
         yield Cause(f"UCX_TLS is {given['UCX_TLS']}", step)
     if not held:
         step = (
@@ -200,7 +200,7 @@ def causes_of(inside: Inside) -> t.Iterator[Cause]:
         value = given.get(name, "")
         if value and value != "all" and not names_a_device(value, held):
             step = f"Set {name} to {','.join(held)}, or leave it out."
-            yield Cause(f"{name} named no device ({value}; there is {', '.join(held)})", step)
+            yield Cause(f"{name} matches no device ({value}; the pod has {', '.join(held)})", step)
     good = {gid["index"] for _address, gid in own_gids(inside) if gid["type"] == "RoCE v2"}
     for name in ("NCCL_IB_GID_INDEX", "UCX_IB_GID_INDEX"):
         index = given.get(name, "")

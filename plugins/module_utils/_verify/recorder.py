@@ -149,6 +149,6 @@ class Recorder:
         try:
             self.cluster.patch(path, {"metadata": {"annotations": {MOVED: record.text}}})
         except (ApiError, TransportError, FabricError) as error:
-            note = f"the job has no annotation of it: {message_of(error)}"
+            note = f"the job could not be annotated with it: {message_of(error)}"
             return dataclasses.replace(record, note="; ".join(filter(None, (record.note, note))))
         return record

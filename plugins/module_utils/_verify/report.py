@@ -18,7 +18,7 @@ from .checks import counts, outcome, summary
 from .pods import SECOND, node_of
 
 WIDTH = 69  # columns: ansible.builtin.debug adds 11 to each line, and a terminal has 80
-NO_PROOF = "Only some checks were made: the reports stay those of the last proof."
+NO_PROOF = "Only some checks were run: the reports are still those of the last proof."
 FEW = 10  # failures of one check that the terminal shows, and names in one of them
 
 
@@ -41,7 +41,7 @@ def notes(checks: t.Sequence[Check]) -> t.List[str]:
     """What a reader must know before trusting the result: what was not tested."""
     shared = {(check.network, node_of(key)) for check in checks for key in check.pair if key.endswith(SECOND)}
     found = [
-        f"{network}: two pods on {node} stand for a pair of nodes. They prove the NIC and the pods, not a path."
+        f"{network}: two pods on {node} stand in for two nodes. They prove the NIC and the pods, not a path."
         for network, node in sorted(shared)
     ]
     for each in matrix.matrices(checks):
@@ -68,7 +68,7 @@ def refusal(checks: t.Sequence[Check], reports: t.Sequence[str], only: t.Sequenc
     said, where = f"{summary(checks)}. ", f"Reports: {', '.join(reports)}" if reports else ""
     if only and outcome(checks) == NOT_RUN:
         why = "; ".join(sorted({check.seen for check in checks})) or "the plan has none of them for these nodes"
-        return f"{said}{', '.join(only)}: not made. Seen: {why}. Next: leave out verify_checks, or name other checks."
+        return f"{said}{', '.join(only)}: not run. Seen: {why}. Next: leave out verify_checks, or name other checks."
     if outcome(checks) == FAILED:
         return f"{said}The table above says what to do about each failure. {where}".rstrip()
     if outcome(checks) != UNPROVEN:

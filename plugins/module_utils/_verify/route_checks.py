@@ -60,7 +60,7 @@ def route_faults(plan: Plan, network: PlannedNetwork, pod: PodFacts, routes: t.S
     for route in routes:
         target = read_network(route["dst"])
         if route["dev"] == interface and target and any(overlap(target, other) for other in elsewhere):
-            faults.append(f"{shown(route)}, which takes addresses of pods or services")
+            faults.append(f"{shown(route)}, which covers addresses of pods or services")
     return faults
 
 
@@ -70,7 +70,7 @@ def main_routes_check(plan: Plan, network: PlannedNetwork, pod: PodFacts, where:
     if not network["subnets"]:
         return skip("main_routes", "the plan has no subnet for this network", **where)
     there = "in a table of its own" if has_sbr(network) else f"dev {interface}"
-    expected = f"{', '.join(subnet['cidr'] for subnet in network['subnets'])} {there}, the cluster's elsewhere"
+    expected = f"{', '.join(subnet['cidr'] for subnet in network['subnets'])} {there}, the cluster's networks elsewhere"
     if routes is None:
         return result("main_routes", False, expected, "`ip -j route` gave no JSON", **where)
     faults = route_faults(plan, network, pod, routes)

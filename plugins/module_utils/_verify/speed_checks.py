@@ -49,7 +49,7 @@ def read_limit(option: str, text: str) -> t.Optional[float]:
             "A limit of RDMA tests is `auto` or a number.",
             option,
             repr(text),
-            "Set auto, a number, or 0 to only measure.",
+            "Set it to auto, to a number, or to 0 to only measure.",
             code="invalid-input",
         )
     return limit
@@ -125,7 +125,7 @@ def check_speeds(
         conditions = list(judge(value, line, others[key].median(value), tolerance))
         if is_soft:
             conditions.append(Condition(SAYS_NOTHING, True))
-        yield _check(test, conditions, "the port's rate is not known, and the pairs are too few to compare")
+        yield _check(test, conditions, "the port's rate is not known, and there are too few pairs to compare")
 
 
 def _fixed(bandwidth: bool, value: float, fixed: float) -> Condition:
@@ -160,7 +160,7 @@ def _check(test: Traffic, conditions: t.Sequence[Condition], why_not: str) -> Ch
     where: Place = {"network": test["network"], "pair": (test["from"], test["to"])}
     seen, value, unit = f"{test['value']:g} {test['unit']}", test["value"], test["unit"]
     if not conditions:
-        missing = f"Set verify_{LIMITS[test['check']]}: auto, or what this site expects."
+        missing = f"Set verify_{LIMITS[test['check']]} to auto, or to what this site expects."
         return unproven(test["check"], f"{seen}: {why_not}", missing, value=value, unit=unit, **where)
     bad = [condition.text for condition in conditions if not condition.good]
     expected = "; ".join(bad or [condition.text for condition in conditions])

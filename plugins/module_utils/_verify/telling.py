@@ -27,7 +27,7 @@ CUDA = re.compile(
 CUDA_ERROR = re.compile(r"(?:returned|error[=:]) ?(\d+)")
 CUDA_ERRORS = {
     "2": "out of memory",
-    "100": "no GPU is there",
+    "100": "there is no GPU",
     "101": "the pod has no such GPU",
     "801": "not supported",
     "802": "the system is not ready: does the fabric manager run?",

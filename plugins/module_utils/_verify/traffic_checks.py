@@ -156,7 +156,9 @@ def failure(test: Traffic, image: str) -> t.Optional[Check]:
     if test["missing"]:
         return unproven(check, f"{test['tool']} is not in the image {image}", need_image("rping and perftest"), **where)
     if test["blocked"]:
-        return unproven(check, "rping failed between these pods", "Let rping pass between these pods first.", **where)
+        return unproven(
+            check, "rping failed between these pods", "First act on `rping from pod to pod` of this pair.", **where
+        )
     if NO_CUDA.search(test["seen"]):
         tool = "perftest built with CUDA and DMA-BUF"
         return unproven(check, f"ib_write_bw of the image {image} has no CUDA", need_image(tool), **where)

@@ -137,7 +137,7 @@ def test_lost_quorum(three: Bed) -> None:
     three.testbed("reset", "cp2", "cp3")
     restored = three.play("restore", fabric_backup=str(saved), **WHEREABOUTS)
     assert restored.code == 0
-    assert "Pods with other addresses than they had: none." in " ".join(restored.shown.split())
+    assert "Pods whose addresses have changed: none." in " ".join(restored.shown.split())
     assert three.play("site", **WHEREABOUTS).code == 0
     assert saved_objects(three) == objects
     assert "NotFound" in three.on("cp1", f"{KUBECTL} get configmap later 2>&1", check=False)

@@ -142,7 +142,7 @@ def test_a_check_that_fails_everywhere_leaves_a_node_open(closing: Bed) -> None:
     assert prove(closing, verify_memlock="unlimited") != 0
     assert sorted(marks(closing).values()) == [("False", "CheckFailed", False), ("False", "CheckFailed", True)]
     (opened,) = [name for name, (_status, _reason, tainted) in marks(closing).items() if not tainted]
-    assert "Left open: as many nodes are closed as fabric_max_unproved (10%) allows, 1." in message(closing, opened)
+    assert "Left open: fabric_max_unproved (10%) allows no more closed nodes than 1." in message(closing, opened)
     assert prove(closing) == 0
     assert marks(closing) == BOTH
 

@@ -146,5 +146,5 @@ def test_a_network_whose_addresses_are_not_unique(handmade: Bed, tmp_path: Path)
     assert (done.code, report["outcome"]) == (2, "failed"), done.tail()
     failed = {(check["check"], check["network"]) for check in report["checks"] if check["status"] == "failed"}
     assert failed == {(check, "ranges") for check in ("unique", "ping", "full_size")}
-    assert "host-local counts on each node by itself" in " ".join(done.shown.split())
+    assert "host-local allocates on each node independently" in " ".join(done.shown.split())
     same_as(handmade, before)

@@ -347,7 +347,7 @@ GROUPS: dict[str, list[Row]] = {
         Row("dns", scale_dns, "See `kubectl -n kube-system get pods -l k8s-app=kube-dns`", start_dns),
         Row("ping", separate, "Both masters must be on one layer 2 network", join),
         Row("multus_once", install_others, "Remove one", delete_lab),
-        Row("nfd", nothing, "Of two others remove one", delete_lab),
+        Row("nfd", nothing, "If neither of the two came with them, remove one", delete_lab),
     ],
     "multus starts again": [
         Row("multus", take_multus_configuration, "restart the node's pod of kube-multus-ds", restart_multus),

@@ -20,7 +20,7 @@ COMMANDS = {
     "ansible-playbook -i inventory ipu.fabric.site --check --diff": (True, "can be applied"),
     "ansible-playbook -i inventory ipu.fabric.site --tags network_operator": (True, "can be applied"),
     "ansible-playbook -i inventory ipu.fabric.verify": (True, "proved"),
-    "ansible-playbook -i inventory ipu.fabric.backup": (True, "It has all keys and secrets of the cluster in it"),
+    "ansible-playbook -i inventory ipu.fabric.backup": (True, "It contains all keys and secrets of the cluster"),
     "ansible-playbook -i inventory ipu.fabric.support": (True, "Everything was collected"),
     "ansible-playbook -i inventory ipu.fabric.renew_certificates --check": (True, "apiserver-etcd-client"),
     "ansible-playbook -i inventory ipu.fabric.rotate_encryption_key --check": (False, "fabric_hardening"),

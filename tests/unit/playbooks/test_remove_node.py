@@ -125,7 +125,7 @@ def test_refused(tmp_path, names, dead, arguments, said):
 @pytest.mark.parametrize(
     ("name", "settings", "said"),
     [
-        ("cp1", {"fabric_api_host": "cp1"}, "cp1 speaks to the API (fabric_api_host)"),
+        ("cp1", {"fabric_api_host": "cp1"}, "cp1 connects to the API (fabric_api_host)"),
         ("w2", {"fabric_manage_kubernetes": False}, "is managed elsewhere"),
     ],
 )

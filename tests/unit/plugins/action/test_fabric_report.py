@@ -93,7 +93,7 @@ def test_a_partial_proof_is_no_baseline_and_is_not_compared_with_the_whole(
     assert of_regressions(prove(checks=["mtu"])) == []
     repeated = prove(82.0, checks=["write_bandwidth"])
     assert (repeated["outcome"], repeated["failed_checks"]) == ("failed", 1)
-    assert "it compares other checks" in prove(checks=["regression"])["refusal"]
+    assert "this check only compares the results of others" in prove(checks=["regression"])["refusal"]
     assert (tmp_path / "baseline.json").read_text() == before
 
 
@@ -264,7 +264,7 @@ def test_a_check_that_the_plan_does_not_have_is_not_repeated(run: t.Callable[...
     for network in plan["networks"]:
         network["hosts"] = list(plan["hosts"])
     done = run(plan=plan, probe=fabrics.probe(), checks=["gpudirect"])
-    assert "gpudirect: not made. Seen: GPU checks are off. Next: leave out verify_checks" in done["refusal"]
+    assert "gpudirect: not run. Seen: GPU checks are off. Next: leave out verify_checks" in done["refusal"]
     assert "no check named mtuu (did you mean mtu?)" in run(checks=["mtuu"])["msg"]
 
 

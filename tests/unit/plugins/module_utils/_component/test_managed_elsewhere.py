@@ -27,7 +27,13 @@ def test_our_own_cluster_goes_on():
     ("managed", "hosts", "where", "seen", "step"),
     [
         (False, {"cp1": OURS}, "the inventory", "is false", "back it up with what manages it"),
-        (True, {"cp1": NODE, "w1": NODE}, "cp1, w1", "is true; the host is a node of rke2", "rke2 etcd-snapshot save"),
+        (
+            True,
+            {"cp1": NODE, "w1": NODE},
+            "cp1, w1",
+            "is true; the host is a node of rke2",
+            "run rke2 etcd-snapshot save",
+        ),
         (True, {"cp1": STRANGER}, "cp1", "lacks /etc/sysctl.d/99-z-kubernetes.conf", "back it up with what manages it"),
     ],
 )

@@ -132,7 +132,12 @@ def test_what_has_to_be_so_before_anything_is_changed(seen, settings, said):
     ("installed", "wanted", "more", "said"),
     [
         ("26.4.1", "26.7.1", {}, ""),
-        ("25.10.0", "26.7.1", {}, "next line only.*to 26.1.2 and run site, then likewise 26.4.2, then 26.7.1"),
+        (
+            "25.10.0",
+            "26.7.1",
+            {},
+            "next release line only.*to 26.1.2 and run site, then do the same with 26.4.2, then 26.7.1",
+        ),
         ("25.10.0", "26.7.1", {"allow_skip": True}, ""),
         ("26.7.1", "26.4.1", {"allow_skip": True}, "no downgrade"),
     ],

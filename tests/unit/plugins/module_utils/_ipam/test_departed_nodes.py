@@ -137,7 +137,7 @@ def test_a_pool_that_changes_meanwhile_is_read_again(remove):
     cluster = Memory(conflicts=2)
     remove(cluster, "w2")
     assert list(cluster.pools[0]["spec"]["allocations"]) == ["1"]
-    with pytest.raises(FabricError, match="the pool was changed meanwhile"):
+    with pytest.raises(FabricError, match="something else changed the pool"):
         remove(Memory(conflicts=100), "w2")
 
 

@@ -233,7 +233,11 @@ def test_many_subnets_are_cut_short():
         ({"share": "10.6.0.0/25"}, "must lie in the fabric subnet", "10.6.0.0/25"),
         ({"share": "fd00::/64"}, "must lie in the fabric subnet", "fd00::/64"),
         ({"share": "10.5.0.9-10.5.0.1"}, "An address, a CIDR", "10.5.0.9-10.5.0.1"),
-        ({"nodes": TWO6, "share": "fd00:5:0:0:8000::/65"}, "where the IPAMs can count", "fd00:5::1f:ffff:ffff:ffff"),
+        (
+            {"nodes": TWO6, "share": "fd00:5:0:0:8000::/65"},
+            "within the addresses that the IPAMs can count",
+            "fd00:5::1f:ffff:ffff:ffff",
+        ),
         ({"reserved": ["10.5.0.128/25"]}, "Pods need addresses", "0 are left"),
         ({"pods": 128}, "Addresses for 128 pods", "127 are left"),
         ({"pods": -1}, "number of pods", "-1"),
@@ -256,7 +260,7 @@ def test_errors_say_what_where_seen_and_next(options, what, seen):
         ({"pods": 253, "share": "all", "gateway": "10.5.0.1"}, "a /23"),
         ({"pods": 500}, "a /22"),
         ({"reserved": ["10.5.0.128/25"]}, "share to all (126 addresses:"),
-        ({"reserved": ["10.5.0.0/24"]}, "Take addresses out of `reserved`: without it 127 are left."),
+        ({"reserved": ["10.5.0.0/24"]}, "Remove addresses from `reserved`: without it, 127 are left."),
         ({"reserved": ["10.5.0.0/24"], "pods": 200}, "Renumber"),
     ],
 )

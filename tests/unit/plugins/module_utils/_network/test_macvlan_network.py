@@ -121,7 +121,7 @@ def test_what_is_not_owned_by_a_network_of_ours_is_not_deleted_but_named(monkeyp
     assert run(monkeypatch, cluster, check=True)["changed"]
     with pytest.raises(FabricError, match="mtu=1500, planned is 9000") as error:
         run(monkeypatch, cluster)
-    assert f"does not write to {PLACE}: delete it if nobody needs it" in error.value.next_step
+    assert f"does not overwrite {PLACE}: delete it unless somebody needs it" in error.value.next_step
     assert cluster.deleted == []
 
 

@@ -201,7 +201,7 @@ def test_each_line_of_calico_has_images_that_exist(release, names, on_hosts):
             "calico-version",
             "3.33.1 has come out, but this collection does not know digests",
         ),
-        ({"operator": "v26.10.0"}, "network-operator-version", "does not know its range of Kubernetes by the vendor"),
+        ({"operator": "v26.10.0"}, "network-operator-version", "does not know which Kubernetes its vendor supports"),
         ({"gpu": True, "gpu_operator_version": "26.7.1"}, "gpu-operator-version", "26.7.1 has come out"),
         ({"stack": "spiderpool", "spiderpool_version": "1.2.3"}, "spiderpool-version", "1.2.3 has come out"),
     ],

@@ -68,7 +68,7 @@ def test_tables_that_nobody_has_read_for_long_say_so(days, stale):
     today = (datetime.date.fromisoformat(support.READ) + datetime.timedelta(days=days)).isoformat()
     found = [each for each in plan(site(), today)["findings"] if each["check"] == "release-table"]
     assert [each["seen"] for each in found] == (
-        [f"its tables were read {days} days ago, on {support.READ}"] if stale else []
+        [f"its tables are {days} days old, from {support.READ}"] if stale else []
     )
 
 
@@ -82,8 +82,8 @@ def test_a_release_that_has_ended_is_a_warning():
 @pytest.mark.parametrize(
     ("managed", "step"),
     [
-        (True, "Upgrade with ipu.fabric.upgrade, one minor release after the other."),
-        (False, "Upgrade it with what manages it, such as kubespray, k3s or RKE2, one minor release after the other; "),
+        (True, "Upgrade with ipu.fabric.upgrade, one minor release at a time."),
+        (False, "Upgrade it with what manages it, such as kubespray, k3s or RKE2, one minor release at a time; "),
     ],
 )
 def test_kubernetes_is_upgraded_by_those_who_manage_it(managed, step):

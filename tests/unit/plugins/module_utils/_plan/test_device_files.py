@@ -55,8 +55,8 @@ def test_no_newer_operator_for_this_kubernetes() -> None:
 @pytest.mark.parametrize(
     ("more", "issm", "text"),
     [
-        ([], True, "without issm*, which Linux 6.11 and later do not make for RoCE"),
-        ([], False, "select it; of the names in /sys/class/infiniband/mlx5_0/device/net it knows the first alone"),
+        ([], True, "without issm*, which Linux 6.11 and later do not create for RoCE"),
+        ([], False, "select it; it knows only the first of the names in /sys/class/infiniband/mlx5_0/device/net"),
         (["infiniband_mad/issm0"], True, "the device plugin does not select it"),
     ],
 )

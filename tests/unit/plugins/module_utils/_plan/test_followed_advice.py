@@ -531,7 +531,7 @@ DONE: t.List[t.Tuple[str, t.Union[str, Fault], Done]] = [
         "ipu-operator-crd",
         Fault(hosts={"cp1/host/cluster": sites.running(ipu=None)}, settings={"ipu_operator_version": "1.1.0"}),
         Done(
-            "Set it to the graphcore_ai_ipujobs_*.yaml",
+            "Set ipu_operator_crd_url to the graphcore_ai_ipujobs_*.yaml",
             settings={"ipu_release": IpuRelease(crd_url="https://site/crd")},
         ),
     ),

@@ -180,7 +180,7 @@ def test_what_jobs_would_notice_of_our_own_release(operator, jobs, said):
 @pytest.mark.parametrize(
     ("operators", "said"),
     [
-        ([GC], "To go on with it, set ipu_operator_release_name: gc and ipu_operator_namespace: default. Remove"),
+        ([GC], "To keep it, set ipu_operator_release_name: gc and ipu_operator_namespace: default. Remove"),
         ([{**GC, "release": ""}], "Remove it, or leave IPUs to those who installed it (fabric_ipu: false)."),
         ([GC, OURS], "Remove it"),
         ([{**OURS, "version": "1.2.1"}], "Keep 1.2.1"),

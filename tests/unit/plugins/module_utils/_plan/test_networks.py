@@ -154,7 +154,7 @@ def test_hosts_may_have_addresses_in_a_stated_subnet(hosts):
     (found,) = planned["findings"]
     assert (found["level"], found["what"]) == (
         "warning",
-        "rdma-net: Nodes have another prefix than 10.5.0.0/24: w1 10.5.0.130/16.",
+        "rdma-net: Nodes have a prefix other than 10.5.0.0/24: w1 10.5.0.130/16.",
     )
     assert "10.5.0.130/32" in planned["networks"][0]["ipam"]["exclude"]
     assert planned["hosts"]["w1"]["links"]["rdma-net"]["address"] == "10.5.0.130"

@@ -212,8 +212,8 @@ def carried(found: NodeProof) -> t.Dict[str, t.Any]:
 def test_a_reboot_is_told_with_the_time_of_the_proof():
     found = decided(seen(parts={**PARTS, "boot": "x"}), OTHER)["w1"]
     assert (
-        found.message
-        == "Rebooted since the proof of 2026-11-20T10:00:00Z. Next: ipu.fabric.verify proves it, as site does."
+        found.message == "Rebooted since the proof of 2026-11-20T10:00:00Z."
+        " Next: run ipu.fabric.verify, or ipu.fabric.site, to prove it."
     )
     assert decided(seen(parts={**PARTS, "boot": "x"}), OTHER, w1=PASSED)["w1"].record.parts["boot"] == "x"
 
@@ -238,7 +238,7 @@ def test_the_last_node_stays_open():
 def test_the_budget_is_told():
     found = decided(*(seen(f"w{number}") for number in range(1, 5)), wanted=1, w1=FAILED, w2=FAILED)
     assert [name for name, one in found.items() if one.tainted] == ["w1"]
-    assert found["w2"].message.endswith("Left open: as many nodes are closed as fabric_max_unproved (1) allows, 1.")
+    assert found["w2"].message.endswith("Left open: fabric_max_unproved (1) allows no more closed nodes than 1.")
 
 
 # A plan with errors
@@ -264,7 +264,8 @@ def test_errors_of_the_plan_close_the_nodes_of_their_hosts():
     assert (found["w1"].status, found["w1"].reason, found["w1"].tainted) == (UNKNOWN, "PlanError", True)
     assert found["w1"].message == (
         "The plan has errors. fabric-nic: The fabric NIC must be up. Seen: eth1 is down. Next: Check the cable, then"
-        " `ip link set eth1 up`. Then ipu.fabric.verify proves it, as site does. Plan of 2026-11-27T20:00:00Z."
+        " `ip link set eth1 up`. Then run ipu.fabric.verify, or ipu.fabric.site, to prove it. Plan of"
+        " 2026-11-27T20:00:00Z."
     )
     assert found["w1"].record == RECORD
     assert {name: (one.status, one.tainted) for name, one in found.items() if name != "w1"} == dict.fromkeys(
@@ -279,7 +280,7 @@ def test_errors_of_the_plan_keep_to_the_budget_and_the_last_node():
     everywhere = error("fabric-nic", "h1", "h2", "h3", "h4")
     found = by_plan(everywhere, nodes=nodes, wanted=2)
     assert [one.tainted for one in found.values()] == [True, True, False, False]
-    assert found["w3"].message.endswith(f"{LEFT_OPEN}as many nodes are closed as fabric_max_unproved (2) allows, 2.")
+    assert found["w3"].message.endswith(f"{LEFT_OPEN}fabric_max_unproved (2) allows no more closed nodes than 2.")
     found = by_plan(everywhere, nodes=nodes, wanted=4)
     assert sum(one.tainted for one in found.values()) == 3
 
@@ -356,10 +357,10 @@ def test_what_is_no_budget(wanted):
     ("change", "reason", "told"),
     [
         ({}, "Proved", ""),
-        ({"mac": "0c:42:a1:00:00:99"}, "Changed", "Other NICs (PCI address, MAC, device) since"),
-        ({"guid": "0c42:a103:0000:0099"}, "Changed", "Other NICs (GUID) since"),
-        ({"firmware": "28.43.2026"}, "Changed", "Other firmware of its NICs since"),
-        ({"driver_version": "25.01-0.6.0"}, "Changed", "Another version of its NICs' drivers since"),
+        ({"mac": "0c:42:a1:00:00:99"}, "Changed", "NICs changed (PCI address, MAC, device) since"),
+        ({"guid": "0c42:a103:0000:0099"}, "Changed", "NICs changed (GUID) since"),
+        ({"firmware": "28.43.2026"}, "Changed", "NIC firmware changed since"),
+        ({"driver_version": "25.01-0.6.0"}, "Changed", "NIC driver version changed since"),
         ({"mtu": 1500, "rate_gbps": 200.0}, "Proved", ""),
     ],
 )

@@ -50,7 +50,7 @@ def test_a_healthy_network_of_others_is_proved() -> None:
     skipped = {check.check: check.seen for check in checks if check.status == "skipped"}
     assert skipped["certificates"] == "hosts are not asked: the plan was derived from the cluster"
     assert skipped["memlock_user"] == "64 KiB; verify_memlock expects nothing"
-    assert skipped["network"] == "it is a NetworkAttachmentDefinition alone"
+    assert skipped["network"] == "it is only a NetworkAttachmentDefinition"
     assert {"rdma_resource", "gid", "rping", "address", "gateway", "ping"} <= fabrics.by_status(checks, "passed")
 
 
@@ -93,7 +93,7 @@ def test_what_is_left_out_is_in_the_report() -> None:
 
 
 def test_pods_of_two_nodes_with_one_address() -> None:
-    """host-local counts on each node by itself. A pod that pings its own address hears itself."""
+    """host-local allocates on each node independently. A pod that pings its own address hears itself."""
     facts = probe()
     facts["pods"]["w1"]["root"]["links"]["net1"]["addresses"][0]["address"] = "10.5.0.129"
     facts["pods"]["w1"]["rdma"]["gids"] = facts["pods"]["cp1"]["rdma"]["gids"]
@@ -102,7 +102,7 @@ def test_pods_of_two_nodes_with_one_address() -> None:
     failed = [check for check in check_fabric(plan, facts, EXPECT) if check.status == "failed"]
     assert {check.check for check in failed} == {"unique", "ping", "full_size"}
     said = {check.check: check.next for check in failed}
-    assert said["unique"].startswith("host-local counts on each node by itself")
+    assert said["unique"].startswith("host-local allocates on each node independently")
     assert said["ping"].startswith("First act on `Addresses are unique`")
 
 

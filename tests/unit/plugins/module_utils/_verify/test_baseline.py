@@ -180,8 +180,8 @@ def test_pairs_that_are_not_tested_each_time_have_gaps_and_no_regression() -> No
     [
         (lambda: [mtu("w1"), unproven("mtu", "no `ip`", "Set it.", node="w2", network="rail0")], "unproven: no `ip`"),
         (lambda: [mtu("w1"), skip("mtu", "the plan has no MTU", node="w2", network="rail0")], "skipped: the plan"),
-        (lambda: [mtu("w1")], "not made (w2)"),
-        (lambda: [mtu("w1"), skip("mtu", "planned without a fabric network")], "not made (w2)"),
+        (lambda: [mtu("w1")], "not run (w2)"),
+        (lambda: [mtu("w1"), skip("mtu", "planned without a fabric network")], "not run (w2)"),
     ],
 )
 def test_a_check_that_passed_and_is_not_made_any_more(now: t.Callable[[], t.List[Check]], seen: str) -> None:
@@ -266,7 +266,7 @@ def test_a_report_that_is_pinned() -> None:
         ("", "no such file"),
         ("{", "not a report.json"),
         ("[]", "not a report.json"),
-        (json.dumps({"checks": [], "nodes": ["w1"], "time": ""}), "it is of w1"),
+        (json.dumps({"checks": [], "nodes": ["w1"], "time": ""}), "it is a proof of w1 only"),
     ],
 )
 def test_what_is_no_report_of_a_whole_site_is_refused(text: str, seen: str) -> None:

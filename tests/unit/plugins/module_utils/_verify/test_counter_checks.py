@@ -56,9 +56,9 @@ def test_traffic_over_rdma(client: Facts, server: Facts) -> None:
     [
         (moved({"bytes": 0}, FULL), moved({"bytes": 4000}, FULL), "on cp1: 0 B of at least 48.9 GB; net1 of cp1"),
         (moved({"packets": 9}, FULL), moved({"packets": DATA // 1024}), "9 packets of at least 11936000 packets"),
-        (moved({"requests": 0}, FULL), moved({"requests": 2}, FULL), "net1 of w1 moved 49.9 GB of 48.9 GB: that"),
+        (moved({"requests": 0}, FULL), moved({"requests": 2}, FULL), "net1 of w1 moved 49.9 GB of 48.9 GB: it was TCP"),
         (moved({"bytes": DATA - 1}), moved({"bytes": DATA}), "mlx5_0 on cp1: 48.9 GB of at least 48.9 GB"),
-        (moved(None, FULL), moved(None, FULL), "net1 of w1 moved 49.9 GB of 48.9 GB: that"),
+        (moved(None, FULL), moved(None, FULL), "net1 of w1 moved 49.9 GB of 48.9 GB: it was TCP"),
     ],
 )  # fmt: skip
 def test_traffic_over_tcp_is_named(client: Facts, server: Facts, seen: str) -> None:
@@ -71,7 +71,7 @@ def test_traffic_over_tcp_is_named(client: Facts, server: Facts, seen: str) -> N
     ("sent", "seen"),
     [
         ({"device": "siw0", "transport": "IW"}, "ib_write_bw took siw0, which is iWARP: that goes over TCP"),
-        ({"device": "mlx5_3"}, "ib_write_bw took mlx5_3, the pod's address is of mlx5_0"),
+        ({"device": "mlx5_3"}, "ib_write_bw took mlx5_3, but the pod's address belongs to mlx5_0"),
     ],
 )
 def test_another_device_is_named(sent: Facts, seen: str) -> None:
@@ -84,8 +84,8 @@ def test_hardware_without_counters_is_proved_by_what_the_interfaces_did_not_carr
     check = checked(moved(kinds), moved(kinds))
     assert check.status == "passed"
     assert check.seen == (
-        "in the pods no counters of mlx5_0 on cp1 and mlx5_0 on w1 show it, but the pods' interfaces moved 12.9 kB of "
-        "48.9 GB: that was no TCP"
+        "no counters in the pods show the traffic of mlx5_0 on cp1 and mlx5_0 on w1, but the pods' interfaces moved "
+        "12.9 kB of 48.9 GB: it was not TCP"
     )
 
 

@@ -90,7 +90,7 @@ LACKS: t.Dict[str, t.Tuple[PodSeen, str, str, str]] = {
         network(name="vision/rail-9", exists=False, **NOT_ATTACHED),
         "no network vision/rail-9",
         "no NetworkAttachmentDefinition",
-        "There is: default/rdma-net, jobs/rail-1",
+        "The cluster has: default/rdma-net, jobs/rail-1",
     ),
     "no multus": (
         replace(network(exists=False, **NOT_ATTACHED), available=[], served=False),
@@ -150,7 +150,7 @@ LACKS: t.Dict[str, t.Tuple[PodSeen, str, str, str]] = {
     "no GID": (
         inside(gids=[gid("10.5.0.1", netdev="ens1f0")]),
         f"no RoCE v2 GID for {RAIL} (net1)",
-        "mlx5_0 knows no such address",
+        "mlx5_0 has no GID for this address",
         "must say shared",
     ),
     "RoCE v1": (
@@ -162,13 +162,13 @@ LACKS: t.Dict[str, t.Tuple[PodSeen, str, str, str]] = {
     "device of another NIC": (
         inside(files=["rdma_cm", "uverbs1"], gids=[gid("10.6.0.1", "mlx5_1", netdev="ens2f0")], ports={}),
         f"no RoCE v2 GID for {RAIL}",
-        "mlx5_1 is of ens2f0, which is not in the pod; net1 is on ens1f0",
+        "mlx5_1 belongs to ens2f0, which is not in the pod; net1 is on ens1f0",
         "or for a network on ens2f0",
     ),
     "GID of a device that it may not open": (
         inside(files=["rdma_cm", "uverbs1"], ports={}),
         f"no RoCE v2 GID for {RAIL}",
-        "the GID is on mlx5_0, and the pod may open mlx5_1 only",
+        "the GID is on mlx5_0, and the pod may open only mlx5_1",
         "the node has rdma/rail_b",
     ),
     "exclusive namespaces": (
@@ -192,14 +192,14 @@ LACKS: t.Dict[str, t.Tuple[PodSeen, str, str, str]] = {
     "route elsewhere": (
         inside(routes=[*ROUTES[:2], Route("10.5.0.0/24", "eth0", "")]),
         "no route to the subnet",
-        "10.5.0.0/24 dev eth0 takes it",
+        "10.5.0.0/24 dev eth0 takes the traffic",
         "IPAM of default/rdma-net",
     ),
     "default route through the rail": (
         inside(routes=[Route("0.0.0.0/0", "net1", "10.5.0.254"), *ROUTES[1:]]),
         "the default route is through net1",
         "default via 10.5.0.254 dev net1",
-        "Take the gateway out",
+        "Remove the gateway from the IPAM",
     ),
     "MTU that the network states": (
         replace(network(mtu=1500), inside=replace(INSIDE, mtus={"net1": 1500})),
@@ -248,7 +248,7 @@ LACKS: t.Dict[str, t.Tuple[PodSeen, str, str, str]] = {
         pending("", problems=[], node_has={RESOURCE: Amount(0)}, phase="Failed"),
         "it does not run",
         "its containers have ended",
-        "Explain a pod that runs",
+        "Run ipu.fabric.explain for a pod that is running",
     ),
 }
 
@@ -341,5 +341,5 @@ def test_text_is_80_columns_wide() -> None:
         assert max(map(len, lines)) < 80, lines
     text = "\n".join(as_text("vision/a", explain(LACKS["memlock"][0])))
     assert text.startswith(
-        "Pod vision/a lacks 1 thing to use RDMA.\n1. Too little locked memory: 64 KiB\n   Why:  the runtime's"
+        "Pod vision/a lacks 1 thing that RDMA needs.\n1. Too little locked memory: 64 KiB\n   Why:  the runtime's"
     )

@@ -41,7 +41,7 @@ CURES: t.Dict[str, t.Tuple[str, ...]] = {
     "systemctl restart containerd kubelet": ("nodes/*/ready",),
     "kubectl certificate deny NAME": ("kubelet_requests",),
     "kubectl -n kube-system delete pods -l k8s-app=kube-dns": ("pods/*/root/dns", "dns_problems"),
-    "kubectl edit ippools.whereabouts.cni.cncf.io rdma-net": ("pools/*/leaked",),
+    "kubectl edit -n NAMESPACE ippools.whereabouts.cni.cncf.io rdma-net": ("pools/*/leaked",),
     "modprobe -a ib_uverbs ib_umad rdma_ucm": ("nodes/*/allocatable/*", "pods/*/rdma/classes"),
     "modprobe -a ib_uverbs rdma_ucm": ("pods/*/rdma/files",),
     # By the playbook that is run with it.
@@ -148,7 +148,7 @@ ROWS = [
         {"plan/networks/0/mtu": 9000},
     ),
     Row("nfd", TWO_NFDS, "fabric"),
-    Row("nfd", TWO_NFDS, "Of two others remove one"),
+    Row("nfd", TWO_NFDS, "If neither of the two came with them, remove one"),
     Row("multus_once", TWO_MULTUS, "Remove one"),
     Row("multus_once", TWO_MULTUS, "fabric -e fabric_multus=false"),
     Row("multus_node", NO_MULTUS, "fabric"),
@@ -199,17 +199,17 @@ ROWS = [
     Row("ip_pool", {f"{POOL}/nodes/1/node": "w9"}, "fabric"),
     Row("ip_pool", {f"{POOL}/nodes/1/free": 0}, "delete pods that need no address"),
     Row("ip_pool", {f"{POOL}/nodes/1/free": 0}, "fabric_pods_per_node"),
-    Row("ip_pool", {f"{POOL}/leaked": fabrics.LEAK}, "Delete the pods that are named"),
+    Row("ip_pool", {f"{POOL}/leaked": fabrics.LEAK}, "Delete the named pods"),
     Row(
         "ip_pool",
         {**WHEREABOUTS, f"{POOL}/leaked": fabrics.LEAK},
-        "kubectl edit ippools.whereabouts.cni.cncf.io rdma-net",
+        "kubectl edit -n NAMESPACE ippools.whereabouts.cni.cncf.io rdma-net",
         {f"{POOL}/leaked": []},
     ),
     Row(
         "ip_pool",
         {**WHEREABOUTS, f"{POOL}/leaked": fabrics.LEAK},
-        "Let whereabouts' reconciler run",
+        "Wait for whereabouts' reconciler",
         {f"{POOL}/leaked": []},
     ),
     Row("pool_overlap", RENAMED, "fabric -e fabric_prune_networks=true"),
@@ -222,7 +222,7 @@ ROWS = [
     Row(
         "pool_overlap",
         {"address_sources": [{**LAB, "ranges": ["10.5.0.200"]}]},
-        "`reserved` for single addresses",
+        "add single addresses to `reserved`",
         {"plan/networks/0/subnets/0/exclude": ["10.5.0.200/32"]},
     ),
     Row("default_route", of("the network takes the default route"), "fabric"),
@@ -273,7 +273,7 @@ ROWS = [
     Row("link_layer", of("the master is InfiniBand"), "set LINK_TYPE of the port to Ethernet"),
     Row("rdma_files", of("the container has no RDMA device files"), "modprobe -a ib_uverbs rdma_ucm"),
     Row("gid", of("no GID is the pod's address; its index differs from pod to pod"), "site -e rdma_host_reboot=true"),
-    Row("gid", of("the address has a RoCE v1 GID only"), "must speak RoCE v2"),
+    Row("gid", of("the address has a RoCE v1 GID only"), "must support RoCE v2"),
     Row("rping", of("UDP 4791 is blocked between two nodes"), "UDP port 4791 must pass"),
     Row(
         "write_bandwidth", of("a path is slow: PFC, ECN, or a port at half its speed"), "Check the speed of both ports"
@@ -284,11 +284,13 @@ ROWS = [
     # gpu
     Row("gpudirect", NO_PEERMEM, "gpu_operator_rdma: true"),
     Row("gpudirect", NO_PEERMEM, "modprobe nvidia_peermem"),
-    Row("gpudirect", CLOSED, "NVIDIA's open modules", expect={"gpu_rdma": "dma-buf", "gdrcopy": False}),
+    Row("gpudirect", CLOSED, "NVIDIA's open kernel modules", expect={"gpu_rdma": "dma-buf", "gdrcopy": False}),
     Row("gdrcopy", NO_GDRDRV, "gpu_operator_gdrcopy: true"),
     Row("gdrcopy", NO_GDRDRV, "modprobe gdrdrv"),
     Row("gpu_bandwidth", NO_DMA_BUF, "gpu_operator_rdma: true"),
-    Row("gpu_bandwidth", {"traffic/3/value": 61.2}, "`nvidia-smi topo -m` should say PIX or PXB, and ACS be off"),
+    Row(
+        "gpu_bandwidth", {"traffic/3/value": 61.2}, "`nvidia-smi topo -m` should say PIX or PXB, and ACS should be off"
+    ),
     Row("gpu_bandwidth", {"traffic/3": fabrics.NO_CUDA}, "verify_rdma_image"),
     Row("gpu_bandwidth", {**unproven.NO_GPU_TEST, **unproven.NOT_GIVEN}, "when no other pod holds one of them"),
 ]

@@ -240,7 +240,7 @@ def test_two_pods_stand_for_a_pair_where_there_is_one_node(mode: str, pods: t.Li
     assert api.pods == {}
     checks = [check for check in check_fabric(planned, facts, Expect(ipu=False)) if check.check in ("ping", "unique")]
     assert {(check.check, check.status) for check in checks} == {("ping", status), ("unique", "passed")}
-    said = "rdma-net: two pods on n0 stand for a pair of nodes. They prove the NIC and the pods, not a path."
+    said = "rdma-net: two pods on n0 stand in for two nodes. They prove the NIC and the pods, not a path."
     assert report.notes(checks) == ([said] if status == "passed" else [])
 
 
@@ -491,7 +491,7 @@ def test_gpus_that_are_in_use_cost_no_other_check(monkeypatch: pytest.MonkeyPatc
     checks = check_gpu_bandwidth(planned, facts, Expect(ipu=False, gpu=True, gpu_bandwidth="90"))
     found = {check.node or check.pair: (check.status, check.seen) for check in checks}
     assert found == {
-        "n0": ("unproven", f"the node did not give its GPUs: OutOfnvidia.com/gpu: {IN_USE}"),
+        "n0": ("unproven", f"the probe pod did not get the node's GPUs: OutOfnvidia.com/gpu: {IN_USE}"),
         ("n1", "n2"): ("passed", "97.79 Gb/s"),
         ("n2", "n1"): ("passed", "97.79 Gb/s"),
     }

@@ -41,8 +41,8 @@ def test_what_an_answer_says(seen: t.Dict[str, t.Any], apart: str, together: str
     ("networks", "wanted", "said"),
     [
         (2, "", "fabric_rail_isolation does not say whether rails must be isolated"),
-        (1, "", "there is one network"),
-        (1, "expect", "there is one network"),
+        (1, "", "there is only one network"),
+        (1, "expect", "there is only one network"),
         (0, "", "planned without a fabric network"),
     ],
 )

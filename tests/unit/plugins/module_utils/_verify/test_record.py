@@ -79,7 +79,7 @@ CASES: t.Dict[str, t.Tuple[t.Sequence[Rank], str, str, str]] = {
         ],
         "tcp",
         "moved 39 GB over TCP on eth0: NCCL_IB_DISABLE is 1; UCX_TLS is tcp,self",
-        "Take NCCL_IB_DISABLE out",
+        "Remove NCCL_IB_DISABLE from",
     ),
     "two pods that share a NIC count it once": (
         [rank(sent("mlx5_0", 20 * GB)), rank(sent("mlx5_0", 21 * GB), "a-1")],
@@ -91,7 +91,7 @@ CASES: t.Dict[str, t.Tuple[t.Sequence[Rank], str, str, str]] = {
         [rank({**sent("mlx5_2", 99 * GB), **net("net1", GB)})],
         "tcp",
         "moved 1 GB over TCP on net1: no variable of NCCL, UCX or MPI says why",
-        "Explain a pod of it while it runs (ipu.fabric.explain, a-0)",
+        "Run ipu.fabric.explain for one of its pods while it runs (a-0)",
     ),
     "requests alone": (
         [rank({("mlx5_0", "1", "rx_write_requests"): 5000, **net("eth0", 9000)})],
@@ -115,7 +115,7 @@ CASES: t.Dict[str, t.Tuple[t.Sequence[Rank], str, str, str]] = {
         [rank({**packets(20), **net("net1", 30_000_000)}, inside=SOFT)],
         "tcp",
         "moved 29.9 MB over TCP on net1: no variable of NCCL, UCX or MPI says why",
-        "Explain",
+        "Run ipu.fabric.explain",
     ),
     "both": (
         [rank({**sent("mlx5_0", 30 * GB), **net("eth0", 9 * GB)}, inside=replace(POD, environment={"UCX_TLS": "tcp"}))],
@@ -127,14 +127,19 @@ CASES: t.Dict[str, t.Tuple[t.Sequence[Rank], str, str, str]] = {
     "HCA": (
         tcp({"NCCL_IB_HCA": "=mlx5_7:1"}),
         "tcp",
-        f"{OVER_TCP}: NCCL_IB_HCA named no device (=mlx5_7:1; there is mlx5_0, mlx5_1)",
+        f"{OVER_TCP}: NCCL_IB_HCA matches no device (=mlx5_7:1; the pod has mlx5_0, mlx5_1)",
         "Set NCCL_IB_HCA to mlx5_0,mlx5_1, or leave it out.",
     ),
-    "NCCL_IB_DISABLE": (tcp({"NCCL_IB_DISABLE": "1"}), "tcp", f"{OVER_TCP}: NCCL_IB_DISABLE is 1", "Take NCCL_IB_DIS"),
+    "NCCL_IB_DISABLE": (
+        tcp({"NCCL_IB_DISABLE": "1"}),
+        "tcp",
+        f"{OVER_TCP}: NCCL_IB_DISABLE is 1",
+        "Remove NCCL_IB_DIS",
+    ),
     "UCX_TLS and devices": (
         tcp({"UCX_TLS": "tcp,sm,self", "UCX_NET_DEVICES": "net1"}),
         "tcp",
-        f"{OVER_TCP}: UCX_TLS is tcp,sm,self; UCX_NET_DEVICES named no device (net1; there is mlx5_0, mlx5_1)",
+        f"{OVER_TCP}: UCX_TLS is tcp,sm,self; UCX_NET_DEVICES matches no device (net1; the pod has mlx5_0, mlx5_1)",
         "Set UCX_TLS to rc,sm,self",
     ),
     "forced to TCP, without devices": (
@@ -159,15 +164,20 @@ CASES: t.Dict[str, t.Tuple[t.Sequence[Rank], str, str, str]] = {
         tcp({"NCCL_IB_DISABLE": "0", "NCCL_IB_HCA": "^mlx5_1", "UCX_TLS": "rc_x,sm", "UCX_NET_DEVICES": "all"}),
         "tcp",
         f"{OVER_TCP}: no variable of NCCL, UCX or MPI says why",
-        "Explain",
+        "Run ipu.fabric.explain",
     ),
-    "one node": ([rank(net("eth0", 90000))], "nothing", "moved less than 1 MB over any network", "Nothing, if it ran"),
-    "loopback": ([rank(net("lo", GB))], "nothing", "moved less than 1 MB over any network", "Nothing, if it ran"),
+    "one node": (
+        [rank(net("eth0", 90000))],
+        "nothing",
+        "moved less than 1 MB over any network",
+        "Nothing, if the job ran",
+    ),
+    "loopback": ([rank(net("lo", GB))], "nothing", "moved less than 1 MB over any network", "Nothing, if the job ran"),
     "host network counts once": (
         [rank(net("eth0", GB), host_network=True), rank(net("eth0", GB), "a-1", host_network=True)],
         "tcp",
         "moved 1 GB over TCP on eth0: no variable of NCCL, UCX or MPI says why",
-        "Explain",
+        "Run ipu.fabric.explain",
     ),
     "seen once": (
         [rank(sent("mlx5_0", GB), looks=1)],

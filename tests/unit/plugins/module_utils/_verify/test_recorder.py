@@ -155,4 +155,4 @@ def test_a_first_look_that_fails_is_repeated(execs: Execs) -> None:
 def test_a_refused_annotation_is_said(execs: Execs) -> None:
     recording = recorder.Recorder(t.cast(t.Any, Cluster("Forbidden")), "ns", Clock())
     look(recording, pod("a"))
-    assert "the job has no annotation of it: " in recording.finish({}, "/job")["note"]
+    assert "the job could not be annotated with it: " in recording.finish({}, "/job")["note"]

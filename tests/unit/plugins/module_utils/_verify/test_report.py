@@ -204,7 +204,7 @@ def test_two_pods_on_a_node_are_no_two_nodes() -> None:
 
 
 def test_a_pair_on_one_node_is_said() -> None:
-    said = "NOTE rdma-net: two pods on w1 stand for a pair of nodes. They prove the NIC and the pods, not a path."
+    said = "NOTE rdma-net: two pods on w1 stand in for two nodes. They prove the NIC and the pods, not a path."
     assert said in " ".join(report.table([PASSED, ALONE]).split())
     assert json.loads(report.to_json([PASSED, ALONE], HEAD))["notes"] == [said[len("NOTE ") :]]
     assert "NOTE " not in report.table(CHECKS)

@@ -77,7 +77,7 @@ NO_CONTEXT = "Couldn't init GPU context: 1\nFailed to init memory\nFailed to cre
             "ib_write_bw: unrecognized option '--use_cuda_bus_id=0000:81:00.0'\n Invalid Command or flag.\nUsage:",
             "ib_write_bw: unrecognized option '--use_cuda_bus_id=0000:81:00.0'",
         ),
-        (f"{NO_CONTEXT}initializing CUDA\ncuInit(0) returned 100\n", "cuInit(0) returned 100 (no GPU is there)"),
+        (f"{NO_CONTEXT}initializing CUDA\ncuInit(0) returned 100\n", "cuInit(0) returned 100 (there is no GPU)"),
         (f"{NO_CONTEXT}initializing CUDA\ncuInit(0) returned 7\n", "cuInit(0) returned 7"),
         (
             "cuDeviceGetByPCIBusId failed with error: 101; Failed to get PCI Bus ID (0:1:0)\nFailed to init memory",

@@ -86,7 +86,7 @@ CASES: t.Dict[str, Case] = {
     "is not in the image tools": Case({"traffic": MISSING}),
     "of the image tools has no CUDA": Case({"traffic/3": fabrics.NO_CUDA}),
     "rping failed between these pods": Case({"traffic": BLOCKED}),
-    "the port's rate is not known, and the pairs are too few to compare": Case(
+    "the port's rate is not known, and there are too few pairs to compare": Case(
         {},
         {"hosts/cp1/links/rdma-net/rate_gbps": 0, "hosts/w1/links/rdma-net/rate_gbps": 0},
         {"rdma_bandwidth": "auto", "rdma_latency": "auto", "gpu_bandwidth": "auto"},
@@ -94,19 +94,19 @@ CASES: t.Dict[str, Case] = {
     "only measured": Case(expect={"rdma_bandwidth": "0", "rdma_latency": "0", "gpu_bandwidth": "0"}),
     "only pods on a fabric network are measured": Case(NO_NETWORKS, HOST_DEVICES),
     "no RDMA test ran between these pods": Case({"traffic": MISSING}),
-    "in the pods no counters of": Case({"traffic": NO_COUNTERS}),
+    "no counters in the pods show the traffic of": Case({"traffic": NO_COUNTERS}),
     "no RDMA device has the pod's address": Case(
         {"pods/cp1/rdma/gids": [], "pods/w1/rdma/gids": [], "traffic": NO_DEVICE}
     ),
     "a node has the image without the digest of its registry": Case({"images/0/id": f"sha256:{'0' * 64}"}),
     "the image has neither nc nor bash": Case({"pods/w1/root/vipu/0": {**fabrics.VIPU, "rc": 127, "seen": ""}}),
-    "no pod to ask from": Case(NO_PODS),
+    "no probe pod that could try the port": Case(NO_PODS),
     "the operator's ConfigMap of V-IPU controllers could not be read": Case({"ipu/controllers": None}),
     "gc-hosttraffictest is not in the image": Case({"host_traffic/0/missing": True}),
     "no IPU node has a running pod with RDMA": Case({"host_traffic": []}),
     "no node has the label nvidia.com/gpu.present": Case({"nodes/cp1/labels": LABELS, "nodes/w1/labels": LABELS}),
     "needs pods with GPUs on two nodes": Case(NO_GPU_TEST),
-    "the node did not give its GPUs": Case({**NO_GPU_TEST, **NOT_GIVEN}),
+    "the probe pod did not get the node's GPUs": Case({**NO_GPU_TEST, **NOT_GIVEN}),
     "the node offers no nvidia.com/gpu": Case({**NO_GPU_TEST, "pods/w1/gpus": 0}),
     "planned without RDMA": Case({"traffic": [], "host_traffic": []}, {f"{PLANNED}/rdma": False}),
     "planned without a fabric network": Case(NO_NETWORKS, HOST_DEVICES),
@@ -124,7 +124,7 @@ CASES: t.Dict[str, Case] = {
     ),
     "no GPU of the node is near the NIC of this network": Case(NO_GPU_TEST, {"hosts/w1/gpus": FAR_GPU}),
     "fabric_rail_isolation does not say whether rails must be isolated": Case(expect={"rail_isolation": ""}),
-    "there is one network": Case({"crossings": []}),
+    "there is only one network": Case({"crossings": []}),
     "no V-IPU controller in the plan": Case(
         {"pods/cp1/root/vipu": [], "pods/w1/root/vipu": []}, {"vipu/controllers": []}
     ),

@@ -166,7 +166,7 @@ def test_reports_of_large_sites_are_small_even_if_nothing_works(missing: bool) -
 
 
 def test_html_tells_what_is_missing_before_everything_else() -> None:
-    missing = "Have pods with an address on a second node."
+    missing = "Add a second node with a NIC on this network."
     text = report_page([PASSED, unproven("rping", "needs two nodes", missing, network="rdma-net")], HEAD)
     page = Page(text)
     assert page.titles[:2] == ["Fabric unproven: of 2 checks none failed, but 1 could not be made.", "Unproven"]
@@ -176,7 +176,7 @@ def test_html_tells_what_is_missing_before_everything_else() -> None:
 
 def test_a_pair_on_one_node_is_said() -> None:
     text = report_page([ping("w1", "w1 (second pod)")], HEAD)
-    assert '<p class="note">rdma-net: two pods on w1 stand for a pair of nodes.' in text
+    assert '<p class="note">rdma-net: two pods on w1 stand in for two nodes.' in text
     assert '<p class="note">' not in report_page(CHECKS, HEAD)
 
 
