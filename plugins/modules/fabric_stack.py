@@ -194,7 +194,7 @@ def serve(module: AnsibleModule) -> t.Dict[str, t.Any]:
     if (stack, state) not in BODIES:
         states = ", ".join(known for of, known in BODIES if of == stack)
         raise FabricError(
-            "A stack has states of its own.",
+            "This stack does not have this state.",
             "options stack and state",
             f"{stack} can't be {state}",
             f"Use one of its states: {states}.",

@@ -112,7 +112,7 @@ kept:
   returned: success
   type: list
   elements: str
-  sample: ["Namespace jobs: somebody else's Secret jobs/registry is in it"]
+  sample: ["Namespace jobs: it contains somebody else's Secret jobs/registry"]
 """
 
 from ..module_utils._common.result import Runner, run_module

@@ -106,7 +106,7 @@ notes:
   type: list
   elements: str
   returned: success
-  sample: ["eth1: PFC and trust stay as they are, neither mlnx_qos nor dcb can set them."]
+  sample: ["eth1: PFC and trust stay as they are: neither mlnx_qos nor dcb can set them."]
 """
 
 from ..module_utils._common.result import run_module

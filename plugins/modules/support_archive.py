@@ -111,5 +111,5 @@ text:
   returned: with O(path)
   type: list
   elements: str
-  sample: ["Archive of 2026-11-24T23:06:46Z: ipu.fabric 0.1.0", "Nothing is wrong in it."]
+  sample: ["Archive of 2026-11-24T23:06:46Z: ipu.fabric 0.1.0", "Nothing wrong was found."]
 """

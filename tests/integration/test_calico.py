@@ -347,7 +347,7 @@ def test_the_run_waits_for_the_pod_network_and_says_why(site: Site, api: ApiServ
         "DaemonSet calico-system/calico-node: 0 of 1 pods are ready",
         "calico-node-x7k2p, container calico-node: ImagePullBackOff",
         "quay.io/calico/node:v3.32.1",
-        "Deployment calico-system/calico-typha is not there",
+        "Deployment calico-system/calico-typha does not exist",
         "ResourceValidationError: IPIP needs BGP",
     ):
         assert part in said.replace('\\"', '"'), said

@@ -266,7 +266,7 @@ def test_what_is_awaited_at_the_end_of_the_time(jobs: Modules, operator: Operato
     seen = error.value.result["error"]["seen"]
     for words in ("partition not ready yet!", "Insufficient x.", "FailedCreatePodSandBox: no such network"):
         assert words in seen
-    assert "The job keeps running" in error.value.result["error"]["next_step"]
+    assert "The job was left as it is" in error.value.result["error"]["next_step"]
 
 
 def test_what_cannot_be_changed(jobs: Modules, operator: Operator) -> None:
@@ -307,7 +307,7 @@ def test_removal_without_the_operator(jobs: Modules, operator: Operator, cluster
     jobs("ipujob", name="stuck", **JOB)
     absent = {"name": "stuck", "namespace": NAMESPACE, "state": "absent"}
     with gone(operator):
-        with pytest.raises(ModuleFailedError, match="the IPU operator is not there") as error:
+        with pytest.raises(ModuleFailedError, match="the IPU operator does not run") as error:
             jobs("ipujob", **absent)
         assert "force: true" in error.value.result["error"]["next_step"]
         assert cluster.items(JOBS)
@@ -336,7 +336,7 @@ def test_removal_against_the_webhooks_of_an_operator_that_is_gone(
         cluster.request("post", path, body={"metadata": {"name": "ipu-operator-admission"}, "webhooks": [hook]})
         try:
             time.sleep(1.5)  # the API server takes a moment to know it
-            with pytest.raises(ModuleFailedError, match="the IPU operator is not there"):
+            with pytest.raises(ModuleFailedError, match="the IPU operator does not run"):
                 jobs("ipujob", name="new", **JOB)
             result = jobs("ipujob", name="hooked", namespace=NAMESPACE, state="absent", force=True)
             assert result["partitions_left"] == ["p-hooked-jobs-0"]
@@ -359,7 +359,7 @@ def test_an_operator_that_is_away_for_a_while_is_waited_for(jobs: Modules, opera
     finally:
         timer.join()
     assert result["job"]["state"] == "Completed"
-    assert "the IPU operator is not there" in str(result["progress"])
+    assert "the IPU operator does not run" in str(result["progress"])
 
 
 def test_a_restart_of_the_api_server_is_outlasted(
@@ -490,7 +490,7 @@ def test_without_the_kind(run: Modules, api: ApiServer, operator: Operator) -> N
     assert run("ipujob", check=True, name="early", **JOB)["changed"]
     assert not run("ipujob", name="early", namespace=NAMESPACE, state="absent")["changed"]
     assert run("ipujob_info")["jobs"] == []
-    with pytest.raises(ModuleFailedError, match="Install the operator that brings it"):
+    with pytest.raises(ModuleFailedError, match="Install the operator that defines it"):
         run("ipujob", name="early", **JOB)
     missing = {"kubeconfig": "/nonexistent"}
     assert run("ipujob", check=True, name="early", **JOB, **missing)["changed"]

@@ -97,7 +97,7 @@ def test_a_cluster_that_is_not_there(run: Modules, tmp_path: Path) -> None:
     result = run("kube_apply", check=True, **missing)
     assert result["changed"]
     assert "there is no file" in str(result["warnings"])
-    assert "its cluster counts as empty here" in str(result["warnings"])
+    assert "its cluster is treated as empty here" in str(result["warnings"])
     with pytest.raises(ModuleFailedError, match=r"Next: Name the file: fabric_kubeconfig"):
         run("kube_apply", **missing)
 

@@ -158,5 +158,5 @@ def test_absent_without_the_kind(run: Modules, api: ApiServer, operator: Operato
     api.kubectl("delete", "crd", *names)
     assert not run("macvlan_network", name="rdma-net", state="absent")["changed"]
     assert run("macvlan_network", check=True, name="rdma-net", **NETWORK)["changed"]
-    with pytest.raises(ModuleFailedError, match="Install the operator that brings it"):
+    with pytest.raises(ModuleFailedError, match="Install the operator that defines it"):
         run("macvlan_network", name="rdma-net", **NETWORK)

@@ -113,7 +113,7 @@ def test_attachments(spiderpool: Modules) -> None:
     found = rendered()
     spiderpool("kube_apply", objects=found.objects)
     wanted = found.networks
-    with pytest.raises(ModuleFailedError, match="training/rail-0 is not there"):
+    with pytest.raises(ModuleFailedError, match="training/rail-0 does not exist"):
         spiderpool("kube_wait", attachments=wanted, timeout=1, what="Spiderpool")
     nads = []
     for entry in wanted:
@@ -130,11 +130,11 @@ def test_attachments(spiderpool: Modules) -> None:
         )
     spiderpool("kube_apply", objects=nads[:7])
     pending = spiderpool("kube_wait", check=True, attachments=wanted)["pending"]
-    assert pending == ["NetworkAttachmentDefinition training/rail-7 is not there"]
+    assert pending == ["NetworkAttachmentDefinition training/rail-7 does not exist"]
     spiderpool("kube_apply", objects=nads)
     assert not spiderpool("kube_wait", attachments=wanted)["pending"]
     wrong = [{**wanted[0], "master": "eth9"}]
-    with pytest.raises(ModuleFailedError, match="planned is 'eth9'"):
+    with pytest.raises(ModuleFailedError, match="'eth9' is planned"):
         spiderpool("kube_wait", attachments=wrong, timeout=1)
 
 

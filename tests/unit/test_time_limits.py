@@ -49,7 +49,7 @@ def run(function: t.Callable[[], t.Any]) -> t.Any:
     thread = threading.Thread(target=work, daemon=True)
     thread.start()
     thread.join(SECONDS)
-    assert results, f"no end within {SECONDS} s"
+    assert results, f"timed out after {SECONDS} s"
     return results[0]
 
 
@@ -62,7 +62,7 @@ def test_kubeadm(module, tmp_path):
 
 def test_apt(module):
     error = run(lambda: apt.Apt(0, 1).get("update", what="Could not read the package lists."))
-    assert "no end within 1 s" in error.seen
+    assert "timed out after 1 s" in error.seen
     assert "apt-get" in error.where
 
 
@@ -70,7 +70,7 @@ def test_helm(module, monkeypatch):
     monkeypatch.setattr(helm, "MARGIN", 0)
     with helm.Helm(module, types.SimpleNamespace()) as program:
         error = run(lambda: program.call("The chart could not be downloaded.", "http://mirror", "pull"))
-    assert (error.where, error.seen) == ("http://mirror", "no end within 1 s: started")
+    assert (error.where, error.seen) == ("http://mirror", "timed out after 1 s: started")
 
 
 def test_image_pull(module, monkeypatch):
@@ -79,7 +79,7 @@ def test_image_pull(module, monkeypatch):
     monkeypatch.setattr(module, "warn", warnings.append)
     assert not run(lambda: images.pull_images(module))["changed"]
     assert warnings == [
-        "Not pulled yet, which the kubelet will try again: registry.example/pause:1. Seen: no end within 1 s"
+        "Images not pulled yet; the kubelet will try again: registry.example/pause:1. Seen: timed out after 1 s"
     ]
 
 

@@ -106,7 +106,7 @@ def run_in(run: prober.Run, pod: str, container: str, command: t.Sequence[str], 
     """In place of the API's exec."""
     user = ["setpriv", "--reuid=1000", "--regid=1000", "--clear-groups"] if container == "user" else []
     done = run_program(["ip", "netns", "exec", pod, *user, "sh", "-c", run.options.script, "pod.sh", *command], timeout)
-    return Output(done.out + done.err, f"no end within {timeout} s" if done.rc is None else "")
+    return Output(done.out + done.err, f"timed out after {timeout} s" if done.rc is None else "")
 
 
 def make_pods(module: AnsibleModule, subnet: Facts, hosts: t.Mapping[str, str]) -> None:

@@ -210,7 +210,7 @@ def _apt_root(request: Request, store: Store, platform: packages.Platform, timeo
             "A bundle needs the distribution's own packages.",
             "bundle_distributions",
             f"nothing for {platform.distribution}",
-            "Name where its packages are.",
+            "Add the repositories of this distribution to bundle_distributions.",
             code="invalid-input",
         )
     every = packages.repositories(platform, request.minor, request.repositories, sources)

@@ -58,7 +58,7 @@ class Tool:
         raise FabricError(
             what,
             where,
-            said if done.rc is not None else f"no end within {self.timeout} s",
+            said if done.rc is not None else f"timed out after {self.timeout} s",
             AGAIN,
             code="timeout" if done.rc is None else "download-failed",
         )

@@ -111,9 +111,9 @@ class AptRoot:
         raise FabricError(
             what,
             f"{self.platform.name}: {' '.join(words)}",
-            "\n".join(said) if done.rc is not None else f"no end within {self.timeout} s",
-            "A keyring that is missing comes with the packages debian-archive-keyring and ubuntu-keyring. Fix what apt"
-            " reports, then run again: it goes on where it stopped.",
+            "\n".join(said) if done.rc is not None else f"timed out after {self.timeout} s",
+            "If a keyring is missing, install debian-archive-keyring or ubuntu-keyring. Fix what apt reports, then run"
+            " again: it continues where it stopped.",
             code=done.code,
         )
 

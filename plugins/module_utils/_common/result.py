@@ -69,7 +69,7 @@ def printed_by(done: Done, seconds: float, what: str, where: str, next_step: str
         return done.out
     said = (done.err or done.out).strip()[-800:]
     if done.rc is None:
-        said = f"no end within {seconds} s" + (f": {said}" if said else "")
+        said = f"timed out after {seconds} s" + (f": {said}" if said else "")
     raise FabricError(what, where, said or f"rc {done.rc}", next_step, code=done.code)
 
 

@@ -72,7 +72,7 @@ def plan_of(cluster: Cluster, only: t.Sequence[str]) -> Plan:
         cluster,
         served_rights(cluster, TO_PROVE),
         "The proof of a cluster needs rights in it.",
-        "Give it the ClusterRole ipu-fabric-prove of"
+        "Give this user the ClusterRole ipu-fabric-prove of"
         " https://github.com/ipu-fabric/ipu.fabric/blob/main/docs/any-cluster.md, or name another kubeconfig in"
         " fabric_kubeconfig.",
     )

@@ -48,9 +48,9 @@ def decide(settings: Settings, seen: Seen) -> BundleWish:
         raise FabricError(
             "A bundle is written for a plan.",
             seen.plan_file,
-            f"fabric_bundle is '{seen.directory}', and the plan {'is there' if seen.plan else 'is not there'}",
-            "Run ipu.fabric.plan where the hosts are, and give -e fabric_bundle=DIRECTORY, with"
-            " -e fabric_bundle_plan=FILE where plan.json is not in the artifacts folder.",
+            f"fabric_bundle is '{seen.directory}', and the plan {'exists' if seen.plan else 'does not exist'}",
+            "Run ipu.fabric.plan where the hosts are, then run this with -e fabric_bundle=DIRECTORY, and with"
+            " -e fabric_bundle_plan=FILE if plan.json is not in the artifacts folder.",
             code="invalid-input",
         )
     check_plan(seen.plan, seen.plan_file)

@@ -62,7 +62,7 @@ def read_config(text: str, path: str = MAIN) -> Config:
             "containerd's configuration is not valid TOML.",
             path,
             str(error),
-            "Correct the file, then run again. Nothing of it was changed.",
+            "Correct the file, then run again. It was not changed.",
             code="unusable-file",
         ) from error
 
@@ -75,13 +75,13 @@ def main_version(main: Config, first: bool) -> int:
             raise by_hand(f"version {version}, and containerd 1 knows version 2 at most", "Write it for version 2")
         return int(version)
     if main.get("plugins"):
-        raise by_hand("settings of plugins in version 1", "Put what `containerd config migrate` shows in its place")
+        raise by_hand("settings of plugins in version 1", "Replace it with what `containerd config migrate` prints")
     return 2 if first else 3
 
 
 def by_hand(seen: str, step: str) -> FabricError:
     what = "containerd's main configuration file has to import that of this collection."
-    return FabricError(what, MAIN, seen, f"{step}, then run again. Nothing of it was changed.", code="wrong-state")
+    return FabricError(what, MAIN, seen, f"{step}, then run again. It was not changed.", code="wrong-state")
 
 
 def imports_drop_in(entry: str) -> bool:
@@ -197,7 +197,7 @@ def own_registry(site: Config, mirror: bool) -> Config:
             f"{', '.join(old)} beside "
             + (f"config_path = {json.dumps(path)}" if path else f"hosts.toml of the registry mirror, under {CERTS}"),
             f"Remove these tables, and write in their place\n{hosts_files(registry)}\nThen run again."
-            " Nothing of containerd was changed.",
+            " containerd was not changed.",
             code="wrong-state",
         )
     if path and mirror and CERTS not in map(posixpath.normpath, path.split(":")):
@@ -206,7 +206,7 @@ def own_registry(site: Config, mirror: bool) -> Config:
             f"{MAIN}, and the files that it imports",
             f"config_path = {json.dumps(path)}",
             f"Set it to {json.dumps(f'{path}:{CERTS}')}, or remove it and move its files to {CERTS}. Then run"
-            " again. Nothing of containerd was changed.",
+            " again. containerd was not changed.",
             code="wrong-state",
         )
     return {} if path or old else {"config_path": CERTS}
@@ -228,8 +228,8 @@ def one_directory(what: str, said: str, wanted: t.Sequence[str], usual: str, rel
             f"containerd {release} looks for the {what} of pod networks in one directory.",
             f"kubernetes_calico_installation.cni, fabric_cni_bin_directory, fabric_cni_network_directory, and {MAIN}",
             " and ".join(wanted),
-            "Have all of them in one directory, and name that in kubernetes_containerd_config. Then run again. Nothing"
-            " of containerd was changed.",
+            "Put all of them into one directory, and name that in kubernetes_containerd_config. Then run again."
+            " containerd was not changed.",
             code="wrong-state",
         )
     return "" if (said or usual) == wanted[0] else wanted[0]

@@ -70,14 +70,14 @@ def problems(wanted: NfsVolume) -> t.List[str]:
     namespace, name, volume = names_of(wanted)
     size, options = wanted.get("size") or SIZE_DEFAULT, wanted.get("mount_options") or ()
     rules = (
-        (LABEL.fullmatch(name), f"name {name!r} is no DNS-1123 label"),
-        (LABEL.fullmatch(namespace), f"namespace {namespace!r} is no DNS-1123 label"),
-        (VOLUME_NAME.fullmatch(volume), f"volume {volume!r} is no DNS-1123 subdomain"),
+        (LABEL.fullmatch(name), f"name {name!r} is not a DNS-1123 label"),
+        (LABEL.fullmatch(namespace), f"namespace {namespace!r} is not a DNS-1123 label"),
+        (VOLUME_NAME.fullmatch(volume), f"volume {volume!r} is not a DNS-1123 subdomain"),
         (SERVER.fullmatch(wanted["server"]), f"server {wanted['server']!r} is neither a name nor an address"),
         (wanted["path"].startswith("/"), f"path {wanted['path']!r} is not absolute"),
         (SIZE.fullmatch(size), f"size {size!r} is not like 500Gi"),
         (set(modes_of(wanted)) <= set(MODES), f"access_modes are not among {', '.join(MODES)}"),
-        (all(map(OPTION.fullmatch, options)), "each of mount_options is one word"),
+        (all(map(OPTION.fullmatch, options)), "each of mount_options must be one word"),
     )
     found = [text for right, text in rules if not right]
     if wanted.get("read_only") and set(modes_of(wanted)) - {"ReadOnlyMany"}:

@@ -126,7 +126,7 @@ def check_settings(settings: Settings) -> None:
             "nvidia-peermem and gdrcopy run beside the operator's driver container.",
             "gpu_operator_driver",
             f"false, with gpu_operator_{' and gpu_operator_'.join(beside)}",
-            "Let the operator install the driver, or load nvidia_peermem and gdrdrv on the hosts yourself.",
+            "Set gpu_operator_driver to true, or load nvidia_peermem and gdrdrv on the hosts yourself.",
             code="invalid-input",
         )
     if settings.host_mofed and not settings.rdma:
@@ -142,8 +142,8 @@ def check_settings(settings: Settings) -> None:
             "A vGPU licence needs a vGPU guest driver, whose image is in no public registry.",
             "gpu_operator_license_secret",
             "no gpu_operator_driver_repository" if settings.driver else "gpu_operator_driver is false",
-            "Set repository, image and version of the guest driver. A driver on the host reads its licence from "
-            "/etc/nvidia/gridd.conf.",
+            "Set gpu_operator_driver_repository, gpu_operator_driver_image and gpu_operator_driver_version to those of "
+            "the guest driver. A driver on the host reads its licence from /etc/nvidia/gridd.conf.",
             code="invalid-input",
         )
 

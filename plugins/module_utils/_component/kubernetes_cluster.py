@@ -97,7 +97,7 @@ def check_host(version: str, host: str, node: NodeSeen) -> None:
         )
     if node.membership == "broken":
         raise FabricError(
-            f"{host} has parts of a Kubernetes node, and its cluster does not confirm that it is one.",
+            f"{host} has parts of a Kubernetes node, but its cluster does not confirm that it is one.",
             host,
             node.seen,
             step,
@@ -124,8 +124,8 @@ def refuse_cluster(
             first,
             "; ".join(f"{name}: {planes[name].membership}{why[name]}" for name in doubtful),
             "Bring them back, or remove those that are gone for good from kube_control_plane, and run again. If there"
-            " is no cluster to keep, run once with -e kubernetes_allow_new_cluster=true. Nothing of Kubernetes was"
-            " changed.",
+            " is no cluster to keep, run once with -e kubernetes_allow_new_cluster=true. Nothing was"
+            " changed in Kubernetes.",
             code="unsafe",
         )
     raise FabricError(

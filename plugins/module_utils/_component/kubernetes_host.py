@@ -396,7 +396,7 @@ def cri_docker_files(settings: Settings, program: Program, pause: str) -> t.List
 def check_keepalived(settings: Settings, seen: Seen, node: NodeInfo) -> None:
     if node["keepalived"] == "others":
         raise FabricError(
-            f"keepalived on {seen.host} does something else, which is left alone.",
+            f"keepalived on {seen.host} already serves another purpose, and is left alone.",
             role_files.KEEPALIVED,
             "a file that this role has not written",
             "Move it away, or leave fabric_control_plane_vip empty and set fabric_control_plane_endpoint to an address"

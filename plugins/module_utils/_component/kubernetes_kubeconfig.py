@@ -50,7 +50,7 @@ def decide(settings: Settings, seen: Seen) -> KubeconfigWish:
             f"The kubeconfig on {settings.api_host} leads to another cluster than the one of {seen.first}.",
             settings.api_kubeconfig,
             f"another CA than in admin.conf of {seen.first}",
-            "Name a control plane of this cluster, or localhost.",
+            "Name a control plane of this cluster, or localhost, in fabric_api_host.",
             code="other-cluster",
         )
     return KubeconfigWish(of_others=bool(seen.here) and authorities(seen.here) != own)

@@ -22,7 +22,7 @@ def check_manifest(text: str, url: str, sha256: str, variable: str) -> None:
         raise FabricError(
             f"{url} is not the file that was expected.",
             variable,
-            f"its SHA-256 is {digest}, that of {variable} is {wanted or 'empty, which a URL without TLS may not have'}",
+            f"its SHA-256 is {digest}, that of {variable} is {wanted or 'empty, but a URL without TLS needs one'}",
             f"Check the file, then set {variable}.",
             code="wrong-content",
         )

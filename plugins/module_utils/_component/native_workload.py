@@ -129,7 +129,7 @@ def check_rdma(settings: Settings) -> None:
 def checked_name(name: str, longest: int = LONGEST_NAME) -> str:
     if len(name) > longest or not NAME.fullmatch(name):
         step = f"Use at most {longest} lower case letters, digits and hyphens, with no hyphen at either end."
-        raise FabricError("A workload needs a name that Kubernetes takes.", "name", name, step, code="invalid-input")
+        raise FabricError("A workload needs a name that Kubernetes accepts.", "name", name, step, code="invalid-input")
     return name
 
 
@@ -168,7 +168,7 @@ def planned_controller(settings: Settings) -> t.Optional[Controller]:
             found.append(one)
     if len(found) != 1:
         raise FabricError(
-            "The V-IPU of a workload was looked for in the plan.",
+            "The plan must have exactly one V-IPU controller for a workload.",
             f"{settings.name}, controller {asked or 'not named'}, node selector {dict(selector) or 'empty'}",
             f"{len(found)} of the controllers fit: " + "; ".join(map(describe_controller, known)),
             "Name one by its label, its address or a host that it serves (native_workload_vipu_controller, or "
@@ -191,7 +191,7 @@ def endpoint_of(settings: Settings) -> t.Tuple[str, int]:
         host, port = controller["address"] or controller["host"], port or controller["port"]
     if host in LOOPBACK:
         step = "Give the address of V-IPU on the fabric network: a pod has its own localhost."
-        raise FabricError("A pod has to reach V-IPU.", "vipu.host", host, step, code="invalid-input")
+        raise FabricError("A pod can't reach V-IPU on localhost.", "vipu.host", host, step, code="invalid-input")
     return host, port or VIPU_PORT
 
 
@@ -224,7 +224,7 @@ def volume_source(wanted: Volume) -> Object:
     if len(kinds) != 1:
         step = "Give each volume one of nfs (server and path), claim (a name) and size (of an emptyDir)."
         raise FabricError(
-            "A volume has one source.",
+            "A volume needs exactly one source.",
             f"volume {wanted['name']}",
             ", ".join(kinds) or "none",
             step,
@@ -373,7 +373,7 @@ def native_workload(settings: Settings) -> t.List[Object]:
         return [job(settings, {**metadata, **record_annotation(settings)})]
     if settings.record:
         raise FabricError(
-            "A record is of a Job, from when it runs until it ends.",
+            "Only a Job can be recorded, since a record ends when the Job ends.",
             f"Deployment {name}, record",
             "true",
             "Leave native_workload_record out, and look at a pod with ipu.fabric.explain.",

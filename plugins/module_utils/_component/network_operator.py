@@ -213,7 +213,7 @@ def check_kubernetes(settings: Settings, version: str) -> None:
             f"Network operator {settings.version} supports Kubernetes {show(low)} to {show(high)}.",
             "the cluster",
             f"it runs {version}",
-            "Take another release, or set fabric_allow: [kubernetes-range] (for the role alone,"
+            "Use another release, or set fabric_allow: [kubernetes-range] (for the role alone,"
             " network_operator_allow_kubernetes: true) to install it anyway.",
             code="wrong-state",
         )
@@ -222,11 +222,11 @@ def check_kubernetes(settings: Settings, version: str) -> None:
 def check_admission(settings: Settings, can: t.Mapping[str, bool]) -> None:
     if settings.admission == ENFORCE and not can["tolerations"]:
         raise FabricError(
-            f"DaemonSets of network operator {settings.version} tolerate no taint of ours: new nodes could never be"
-            " proved.",
+            f"DaemonSets of network operator {settings.version} do not tolerate the taint of unproved nodes: these"
+            " could never be proved.",
             "fabric_admission",
             settings.admission,
-            "Set fabric_admission to warn, or take network operator 23.7 or later.",
+            "Set fabric_admission to warn, or use network operator 23.7 or later.",
             code="invalid-input",
         )
 
@@ -272,7 +272,7 @@ def check_groups(settings: Settings, can: t.Mapping[str, bool]) -> None:
             f"Network operator {settings.version} has no NicNodePolicy.",
             "network_operator_nic_groups",
             ", ".join(group["name"] for group in settings.nic_groups),
-            "Leave it empty, or take network operator 26.4 or later.",
+            "Leave it empty, or use network operator 26.4 or later.",
             code="invalid-input",
         )
 
@@ -283,10 +283,10 @@ def check_types(settings: Settings) -> None:
         :2
     ] < OTHER_TYPES:
         raise FabricError(
-            f"Networks of other types than macvlan take network operator {show(OTHER_TYPES)} or later.",
+            f"Networks of types other than macvlan need network operator {show(OTHER_TYPES)} or later.",
             "network_operator_ipoib, network_operator_device_resources and network_operator_sriov_policies",
             f"network_operator_version is {settings.version}",
-            "Leave these empty, or take a later release.",
+            "Leave these empty, or use a later release.",
             code="invalid-input",
         )
 
@@ -300,7 +300,7 @@ def check_move(settings: Settings, seen: Seen) -> None:
             " resources.",
             "pods of the cluster",
             ", ".join(pods),
-            "Let these jobs end first. Or set fabric_allow: [nic-policy] (for the role alone,"
+            "Let these pods end first. Or set fabric_allow: [nic-policy] (for the role alone,"
             " network_operator_allow_move: true): pods that run keep their NICs, new ones wait a minute or so."
             f" fabric_nic_policy: {seen.device_plugin} leaves all as it is.",
             code="unsafe",
@@ -327,10 +327,10 @@ def release_features(release: str) -> t.Dict[str, bool]:
     version = parse(release)
     if version[:2] not in NETWORK_OPERATORS:
         raise FabricError(
-            "A network operator release was named.",
+            "This network operator release is not in the table.",
             "network_operator_version",
             release,
-            "Write all of it, as in 26.7.1.",
+            "Write the full release, as in 26.7.1.",
             code="invalid-input",
         )
     return features(version[:2])

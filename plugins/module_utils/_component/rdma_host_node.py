@@ -46,7 +46,7 @@ def decide(settings: Settings, seen: Seen) -> Node:
         return Node(seen.found[0]["metadata"]["name"], info["bootID"])
     said = seen.error or "no such node in that cluster"
     if another:
-        said = f"its machine-id is {node_id}, and that of the host {seen.machine_id}"
+        said = f"its machine-id is {node_id}, but that of the host is {seen.machine_id}"
     otherwise = "run kubeadm reset on a host that is in no cluster any more"
     if seen.error:
         otherwise = "start its API; if certificates have expired, run ipu.fabric.renew_certificates"
@@ -54,7 +54,7 @@ def decide(settings: Settings, seen: Seen) -> Node:
         "A node is drained before it is rebooted.",
         f"node {seen.node}, by {settings.api_host} with {settings.kubeconfig or 'its own kubeconfig'}",
         f"{said}. {seen.host} was not rebooted",
-        "Have fabric_kubeconfig (for the role alone, rdma_host_kubeconfig) lead to its cluster: ipu.fabric.site fetches"
-        f" it when it runs without rdma_host_reboot. Or {otherwise}.",
+        "Set fabric_kubeconfig (for the role alone, rdma_host_kubeconfig) to a kubeconfig of its cluster:"
+        f" ipu.fabric.site fetches one when it runs without rdma_host_reboot. Or {otherwise}.",
         code="api-unreachable" if seen.error else "other-cluster" if another else "not-found",
     )

@@ -41,7 +41,7 @@ def decide(settings: Settings, seen: Seen) -> RestorePlan:
             f"The backup {seen.path} can't be restored on these hosts.",
             ", ".join(seen.control_planes),
             " ".join(plan["problems"]).rstrip("."),
-            "Do what is said there, then run again.",
+            "Solve these problems, then run again.",
             code="unsafe",
         )
     return plan

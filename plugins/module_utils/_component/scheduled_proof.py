@@ -114,7 +114,7 @@ def check(settings: Settings) -> None:
             "A scheduled proof needs an image with ansible-core and this collection.",
             "verify_schedule_image",
             "it is empty",
-            "Build prover.Containerfile (docs/images in the sources), push the image to a registry, and name it.",
+            "Build prover.Containerfile (docs/images in the sources), push the image to a registry, and name it here.",
         ),
         (
             settings.admission == "off",

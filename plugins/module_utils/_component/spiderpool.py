@@ -203,7 +203,7 @@ def pool_object(network: PlannedNetwork) -> Object:
             "A Spiderpool network needs addresses for pods.",
             f"network {network['name']}",
             f"all of the first {POOL_MAX} of its range are excluded",
-            "Plan another share of the subnet.",
+            "Set `share` in fabric_networks to another part of the subnet.",
             code="invalid-input",
         )
     spec = {

@@ -34,11 +34,12 @@ BUSY = ("Could not get lock", "dpkg frontend lock", "is another process using it
 # What to do, by the error that apt prints.
 STEPS = {
     **dict.fromkeys(BUSY, "Another program holds the lock: wait for it, or end it."),
-    "Packages were downgraded": "The host has a newer version of what is named. Ask for that version, or downgrade it"
-    " yourself with apt-get install --allow-downgrades.",
-    "held broken packages": "See with apt-mark showhold which packages may not change, and with apt-cache policy what"
-    " is on offer. Then run again.",
-    "Conflicting values set": "Two lists of apt name one repository. Remove one of them, then run again.",
+    "Packages were downgraded": "The host has a newer version of a package than the one asked for. Ask for the"
+    " installed version, or downgrade the package yourself with apt-get install --allow-downgrades.",
+    "held broken packages": "Run apt-mark showhold to see which packages are held, and apt-cache policy to see which"
+    " versions the repositories have. Run apt-mark unhold, or ask for another version, then run again.",
+    "Conflicting values set": "Two source lists of apt name one repository with different settings. Remove one of them,"
+    " then run again.",
     "no longer has a Release file": "Remove the list that names this repository, then run again.",
     "EXPKEYSIG": "A key has expired. Fetch the new one for the list that names the repository, or remove that list.",
 }
@@ -229,7 +230,7 @@ class Apt:
             time.sleep(3)
         said = reported(done.out, done.err)
         if done.rc is None:
-            said.insert(0, f"no end within {self.limit} s")
+            said.insert(0, f"timed out after {self.limit} s")
         raise FabricError(
             what,
             " ".join(argv),
@@ -328,7 +329,7 @@ class Apt:
 
     def select(self, names: t.Iterable[str], selection: str) -> None:
         lines = "".join(f"{name} {selection}\n" for name in names)
-        self.run(["dpkg", "--set-selections"], f"Could not put packages on {selection}.", lines)
+        self.run(["dpkg", "--set-selections"], f"Could not mark packages as {selection}.", lines)
 
 
 def key_check(repository: Repository) -> KeyCheck:
@@ -350,7 +351,7 @@ def why_not(keyring: Keyring, check: KeyCheck) -> str:
     if check.sha256 or check.fingerprints == ANY:
         return ""
     strange = [each for each in keyring.fingerprints if each not in check.fingerprints]
-    return "" if keyring.fingerprints and not strange else f"fingerprint {', '.join(strange) or 'of no key at all'}"
+    return "" if keyring.fingerprints and not strange else f"fingerprint {', '.join(strange) or 'none: no key in it'}"
 
 
 def fetch_key(url: str, check: KeyCheck, repository: str = "NAME") -> t.Tuple[Keyring, str]:
@@ -396,8 +397,8 @@ def fetch_key(url: str, check: KeyCheck, repository: str = "NAME") -> t.Tuple[Ke
             "A repository key is not the expected one.",
             url,
             strange,
-            f"Expected {', '.join(check.fingerprints)}: find out why. A mirror that signs with a key of its own needs"
-            f" key_fingerprint or key_sha256 beside {settings}.",
+            f"Expected {', '.join(check.fingerprints)}. Find out why the key differs. A mirror that signs with a key of"
+            f" its own needs key_fingerprint or key_sha256 beside {settings}.",
             code="wrong-content",
         )
     return keyring, digest
@@ -415,7 +416,7 @@ def as_repository(name: str, given: object) -> Repository:
         "key_fingerprint": "",
     }
     values = {key: str(value) for key, value in given.items()} if isinstance(given, dict) else {}
-    wrong = sorted(set(values) - set(defaults)) if isinstance(given, dict) else ["it is no mapping"]
+    wrong = sorted(set(values) - set(defaults)) if isinstance(given, dict) else ["the entry is not a mapping"]
     if wrong or not values.get("uri"):
         raise FabricError(
             f"The repository {name} is not described correctly.",
@@ -487,10 +488,10 @@ def renewed_key(
         keyring, digest = fetch_key(url, check, name)
         if keyring.end >= time.time():
             return keyring, digest
-        seen = "the same is still served there"
+        seen = "it still serves the same key"
     except FabricError as error:
         seen = error.seen
-    module.warn(f"The key of the repository {name} has expired on {ended}, and {url} has no other: {seen}.")
+    module.warn(f"The key of the repository {name} expired on {ended}, and {url} has no newer one: {seen}.")
     return None
 
 
@@ -528,10 +529,10 @@ def disabled_lists(repositories: t.Mapping[str, Repository]) -> t.Tuple[Files, t
                 what = " ".join((repository["uri"], repository["suite"], repository["components"])).rstrip()
                 if apt_lists.offers_more(entry.source, ours):
                     raise FabricError(
-                        f"The repository {name} is in another list too, with another key, and apt reads neither then.",
+                        f"Another source list has the repository {name} with another key, so apt can read neither.",
                         where,
                         f"it names more than {what}",
-                        f"Take this repository out of it, or give it signed-by={keyring_path(name)}. Then run again.",
+                        f"Remove this repository from the file, or add signed-by={keyring_path(name)}. Then run again.",
                         code="not-ours",
                     )
                 found.append(entry)
@@ -587,7 +588,7 @@ def check_kept(packages: t.Mapping[str, Package], wanted: t.Mapping[str, str], k
     kept = [name for name in wanted if name in keep and name in packages and packages[name]["state"] == "installed"]
     if kept:
         raise FabricError(
-            "A package of the container runtime is not changed on a node of the cluster: that restarts the runtime.",
+            "On a node of the cluster, packages of the container runtime are not changed: that would restart it.",
             os.uname().nodename,
             ", ".join(f"{name} {packages[name]['version']}, and {wanted[name]} is asked for" for name in kept),
             "Ask for the installed version. ipu.fabric.upgrade installs another one together with a release of"

@@ -80,7 +80,7 @@ def parse_sums(text: str) -> t.Dict[str, str]:
 def faults(said: t.Mapping[str, str], found: t.Mapping[str, str]) -> t.List[str]:
     """Files that differ from the list of sums."""
     return [
-        f"{name} {'is missing' if name not in found else 'is in no list' if name not in said else 'has changed'}"
+        f"{name} {'is missing' if name not in found else 'is not in the list' if name not in said else 'has changed'}"
         for name in sorted({*said, *found})
         if said.get(name) != found.get(name)
     ]
@@ -91,7 +91,7 @@ def not_whole(path: str, seen: str) -> FabricError:
         "The backup is incomplete.",
         path,
         seen,
-        "Take another backup: each is a directory with the time as its name.",
+        "Use another backup: each is a directory named after its time.",
         code="wrong-content",
     )
 
@@ -120,7 +120,7 @@ def seal(part: str, path: str, expected: t.Mapping[str, str]) -> None:
     sums = sums_of(part)
     wrong = [name for name, digest in expected.items() if sums.get(name) != digest]
     if wrong:
-        raise not_whole(part, f"{', '.join(wrong)} did not arrive as it was sent")
+        raise not_whole(part, f"{', '.join(wrong)} did not arrive as sent")
     for name in sums:
         os.chmod(os.path.join(part, name), 0o600)
     descriptor = os.open(os.path.join(part, SUMS), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
@@ -155,10 +155,10 @@ def look_after(module: AnsibleModule) -> t.Dict[str, object]:
     directory, name = os.path.split(path)
     if not complete([name]):
         raise FabricError(
-            "A backup has the time as its name.",
+            "A backup must be named after its time.",
             path,
             name,
-            "Name it as in 20261123T004500Z, in UTC.",
+            "Use a name such as 20261123T004500Z, in UTC.",
             code="invalid-input",
         )
     if params["state"] == "begun":

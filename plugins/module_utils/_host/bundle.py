@@ -65,10 +65,10 @@ def take_file(source: str, directory: str, name: str, wanted: BundleFile) -> Non
     fault = fault_of(source, wanted)
     if fault:
         raise FabricError(
-            "A file of the bundle was damaged on its way.",
+            "A file of the bundle was damaged in transit.",
             f"{name} on this host",
             fault,
-            "Run it again.",
+            "Run again.",
             code="wrong-content",
             transient=True,
         )
@@ -144,10 +144,10 @@ def apply_images(module: AnsibleModule) -> t.Dict[str, object]:
         fault = fault_of(archive, module.params["files"][imported])
         if fault:
             raise FabricError(
-                "An image of the bundle was damaged on its way.",
+                "An image of the bundle was damaged in transit.",
                 imported,
                 fault,
-                "Run it again.",
+                "Run again.",
                 code="wrong-content",
                 transient=True,
             )
@@ -156,11 +156,11 @@ def apply_images(module: AnsibleModule) -> t.Dict[str, object]:
     absent, loose = images_due(images, parse_images(listed))
     if archive and not module.check_mode and imported in absent:
         raise FabricError(
-            "An image is not in containerd under its name after it was imported.",
+            "After an import, containerd does not have the image with its expected name and digest.",
             imported,
             f"{parse_images(listed).get(imported, HeldImage('no such image', False)).digest},"
             f" instead of {by_name[imported]['digest']}",
-            "Recreate the bundle with ipu.fabric.bundle; its archive is not what the list says.",
+            "Recreate the bundle with ipu.fabric.bundle: its archive does not match its list.",
             code="wrong-content",
         )
     if not module.check_mode:

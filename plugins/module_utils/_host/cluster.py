@@ -158,7 +158,7 @@ def ask(kubectl: t.Sequence[str], admin: str, path: str) -> ApiObject:
         return answer
     if "(NotFound)" in done.err:
         return {}
-    said = done.err.strip().splitlines()[-1:] or [f"no end within {SECONDS} s"]
+    said = done.err.strip().splitlines()[-1:] or [f"timed out after {SECONDS} s"]
     raise UnansweredError(said[0])
 
 

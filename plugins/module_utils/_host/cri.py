@@ -143,7 +143,7 @@ def read_exactly(peer: socket.socket, length: int) -> bytes:
     while len(data) < length:
         more = peer.recv(length - len(data))
         if not more:
-            raise OSError("it ended the connection")
+            raise OSError("it closed the connection")
         data += more
     return data
 
@@ -181,7 +181,7 @@ def ask(path: str) -> t.Optional[Silence]:
         except (OSError, IndexError) as error:
             return Silence(f"{path} does not answer {method}: {error}", False)
         if status == UNIMPLEMENTED:
-            return Silence(f"{path} answers, and has no CRI: it does not know {method}", True)
+            return Silence(f"{path} answers but has no CRI: it does not know {method}", True)
         if status != OK:
             return Silence(f"{path} answers {method} with an error (gRPC status {status})", False)
     return None

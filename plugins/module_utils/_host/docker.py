@@ -206,7 +206,7 @@ def flag_has_limit(flags: t.Sequence[Flag], value: int) -> bool:
 def merge_daemon(text: str, limit: t.Optional[int], flags: t.Sequence[Flag] = (), path: str = DAEMON) -> str:
     """daemon.json with the default limit in bytes, all else kept; unchanged if the limit is set already."""
     settings = parse_daemon(text, path)
-    check_flags(settings, flags, path, "Without docker in memlock_units it is left as it is.")
+    check_flags(settings, flags, path, "Or remove docker from memlock_units: its limit then stays as it is.")
     value = -1 if limit is None else limit
     wanted: Ulimit = {"Name": "memlock", "Hard": value, "Soft": value}
     ulimits = settings.get("default-ulimits") or {}
@@ -252,7 +252,7 @@ def merge_settings(text: str, wanted: t.Mapping[str, object], flags: t.Sequence[
     settings = dict(t.cast("t.Mapping[str, object]", parse_daemon(text, path)))
     kept = fitting(settings, wanted)
     merged = {**kept, **{key: merge_value(kept.get(key), value) for key, value in wanted.items()}}
-    check_flags(merged, flags, path, "What a node needs of Docker goes into its configuration.")
+    check_flags(merged, flags, path, "What a node needs goes into the configuration file.")
     return text if merged == settings else json.dumps(merged, indent=2) + "\n"
 
 
@@ -297,7 +297,7 @@ def check_keeps(module: AnsibleModule, path: str) -> None:
     raise FabricError(
         f"A restart of Docker would end all containers of {host}, so it was not restarted.",
         path,
-        "it has live-restore, and Docker has not read that (docker info)",
+        "the file turns on live-restore, but the running Docker has it off (docker info)",
         "See journalctl -u docker for the setting that Docker refuses, and correct it (kubernetes_docker_config). Then"
         " run again.",
         code="unsafe",

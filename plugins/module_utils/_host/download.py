@@ -77,7 +77,7 @@ def expected_digest(source: Source, timeout: int) -> str:
     digest = digest_in(_read(rest, timeout, False).read().decode("utf-8", "replace"), os.path.basename(source["url"]))
     if not digest:
         raise FabricError(
-            "A list of digests has none for a file.",
+            "A list of digests has no entry for the file.",
             rest,
             source["url"],
             "Give its digest in place of the list.",
@@ -166,10 +166,10 @@ def check_kept(module: AnsibleModule, digest: str) -> None:
     expected = given or plain_digest(recorded)
     if expected not in ("", digest):
         raise FabricError(
-            "A program has to be the one that was checked.",
+            "An installed program is not the expected one.",
             path,
             f"SHA-256 {digest}, expected {expected} ({'sha256' if given else params['record']})",
-            "Find out who has changed it. Remove the file, and a run installs it again.",
+            "Find out who changed it, then remove the file: the next run installs it again.",
             code="wrong-content",
         )
     if expected:
@@ -177,16 +177,16 @@ def check_kept(module: AnsibleModule, digest: str) -> None:
     said, release = output_of(path, *params["version"]), RELEASE.search(os.path.basename(params["url"]))
     if not said or (release and said != release[0]):
         raise FabricError(
-            "A program has to be of the release that is asked for.",
+            "An installed program is not of the release that was asked for.",
             path,
             f"{said or 'nothing'}, expected {release[0] if release else 'a release'}",
             f"Remove the file, choose another path, or give its sha256, {digest}, if you trust it.",
             code="wrong-content",
         )
     module.warn(
-        f"{path} was not installed by this collection, and says of itself that it is {said}. No digest of the program"
-        f" is known. Next: give its sha256, {digest}, if you trust it, or remove it, and a run installs one from the"
-        " archive, whose digest is compared."
+        f"{path} was not installed by this collection. It reports the release {said}, but no digest of the program is"
+        f" known. Next: give its sha256, {digest}, if you trust it, or remove the file: the next run installs it from"
+        " the archive, whose digest is checked."
     )
 
 

@@ -84,7 +84,7 @@ def wanted_registries(path: str, there: t.Optional[File], mirror: str) -> t.Opti
 def check_tables(tables: str, rendered: str, config: str) -> None:
     """Refuse what a template can't carry: containerd, and with it the node, would not start."""
     if "{{" in tables:
-        next_step = "Write them without braces: k3s and RKE2 would read these as commands of a template."
+        next_step = "Write them without double braces: k3s and RKE2 would read these as commands of a template."
         raise FabricError(
             "Settings of containerd can't be written.",
             "embedded_containerd_config",
@@ -97,8 +97,8 @@ def check_tables(tables: str, rendered: str, config: str) -> None:
         raise FabricError(
             "A table of containerd's configuration can be in it only once, or containerd does not start.",
             "embedded_containerd_config",
-            f"{config} has {', '.join(twice)} already",
-            "Leave these tables out, or upgrade to a release of k3s or RKE2 that imports drop-ins (2026).",
+            f"{config} already has {', '.join(twice)}",
+            "Leave these tables out, or upgrade to a release of k3s or RKE2 that imports drop-ins (those of 2026 do).",
             code="invalid-input",
         )
 
@@ -119,7 +119,7 @@ def wanted_config(directory: str, rendered: str, there: Files, tables: str) -> F
     if not ours:
         raise foreign(
             template,
-            "it is a template of the site, and has none of embedded_containerd_config",
+            "it is a template of the site, and lacks the tables of embedded_containerd_config",
             f'Add the tables there, or import drop-ins in its first line: imports = ["{directory}/{stem}.d/*.toml"]',
         )
     check_tables(tables, rendered, f"{directory}/config.toml")
@@ -151,7 +151,7 @@ def set_embedded_containerd(module: AnsibleModule) -> t.Dict[str, object]:
         raise FabricError(
             "Only k3s and RKE2 carry a containerd of their own.",
             os.uname().nodename,
-            f"the node was made by {found.distribution.name}" if found else "the host is no node",
+            f"the node was made by {found.distribution.name}" if found else "the host is not a node",
             "Leave this host out of the role embedded_containerd.",
             code="wrong-state",
         )

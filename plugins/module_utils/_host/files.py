@@ -89,7 +89,7 @@ def write_file(module: AnsibleModule, path: str, content: str, mode: str = "0644
             "Could not write a file.",
             path,
             str(error),
-            "Make room on its disk, or remove what is in its place. The file is as it was. Then run again.",
+            "Free space on its disk, or remove what is in its place, then run again. The file was not changed.",
             code="unusable-file",
         ) from error
 

@@ -23,7 +23,7 @@ COMPLAINTS, LONGEST = 3, 400  # lines of a unit, and characters of a line
 def read_unit(unit: str, lines: int, size: int) -> str:
     """The last lines of a unit, limited to `size` bytes. Empty if the unit logged nothing."""
     argv = ["journalctl", f"--unit={unit}", f"--lines={lines}", "--output=short-iso", "--no-pager", "--quiet"]
-    step = "Look at the log of the service on the host."
+    step = "Run this command on the host, and fix what it reports."
     printed = printed_by(run_program(argv, SECONDS), SECONDS, "The journal could not be read.", " ".join(argv), step)
     return redact_log(printable(printed), size)
 

@@ -102,7 +102,7 @@ def load_module(module: AnsibleModule, name: str) -> None:
     else:
         seen = "no modprobe on this host (package kmod)"
     raise FabricError(
-        f"The kernel has no {name}, and it could not be loaded.",
+        f"The kernel has no module {name}, and it could not be loaded.",
         f"modprobe {name}",
         seen,
         "Install the kernel's modules package and reboot into that kernel, or leave the module out of the list.",
@@ -134,7 +134,7 @@ def set_sysctl(key: str, value: str) -> None:
             f"Could not set the sysctl {key} to {value}.",
             sysctl_path(key),
             str(error),
-            "Load the kernel module that brings this key, or allow the host to write it.",
+            "Load the kernel module that provides this key, or make the key writable on this host.",
             code="command-failed",
         ) from error
 
@@ -149,7 +149,7 @@ def turn_off(device: str) -> None:
         SWAPOFF_SECONDS,
         "Swap could not be turned off.",
         f"swapoff {device}",
-        "Stop what needs so much memory, or add some. Then run again.",
+        "Stop programs that use much memory, or add memory to the host. Then run again.",
     )
 
 

@@ -164,13 +164,14 @@ def set_memlock(module: AnsibleModule) -> t.Dict[str, object]:
     if "docker" in waiting:
         module.warn(
             "Docker still runs with its former limit of locked memory: a restart would end its containers. Restart it "
-            "when they may end, or set memlock_restart_docker, or turn on its live-restore."
+            "when its containers may end, or set memlock_restart_docker to true, or turn on Docker's live-restore."
         )
     embedding = [name for name in waiting if name in EMBEDDING_UNITS]
     if embedding:
         module.warn(
             f"{', '.join(embedding)} still runs with its former limit of locked memory, and so do the pods that it "
-            "starts. Restart it when it suits, or set fabric_restart_kubernetes (memlock_restart_kubernetes)."
+            "starts. Restart it when that is convenient, or set fabric_restart_kubernetes: true "
+            "(for the role alone, memlock_restart_kubernetes)."
         )
     restart = restartable if settings["restart"] else []
     if restart and not module.check_mode:

@@ -43,7 +43,7 @@ def dearmor(block: bytes) -> bytes:
     """The packets of one armored block. Its checksum gives no protection and is not verified."""
     lines = block.replace(b"\r", b"").split(b"\n")[1:-1]
     if b"" not in [line.strip() for line in lines]:
-        raise KeyFormatError("an armored key without the empty line behind its headers")
+        raise KeyFormatError("an armored key without the empty line after its headers")
     start = [line.strip() for line in lines].index(b"") + 1
     body = [line.strip() for line in lines[start:] if line.strip()]
     if body and body[-1].startswith(b"="):
@@ -51,7 +51,7 @@ def dearmor(block: bytes) -> bytes:
     try:
         return base64.b64decode(b"".join(body), validate=True)
     except binascii.Error as error:
-        raise KeyFormatError("an armored key that is no base64") from error
+        raise KeyFormatError("an armored key that is not base64") from error
 
 
 def packets(data: bytes) -> t.Iterator[t.Tuple[int, bytes]]:
@@ -60,7 +60,7 @@ def packets(data: bytes) -> t.Iterator[t.Tuple[int, bytes]]:
     while place < len(data):
         head = data[place]
         if not head & 0x80:
-            raise KeyFormatError("data that is no OpenPGP packet")
+            raise KeyFormatError("data that is not an OpenPGP packet")
         tag, place, length = _new_length(data, place) if head & 0x40 else _old_length(data, place)
         if place + length > len(data):
             raise KeyFormatError("a packet that is cut off")
@@ -159,7 +159,7 @@ def read_keys(key: bytes) -> Keyring:
     """All public keys, armored or not. KeyFormatError if the data may contain keys that are not understood."""
     blocks = ARMOR.findall(key)
     if blocks and key.count(BEGIN) != len(blocks):
-        raise KeyFormatError("an armored block that is no whole public key")
+        raise KeyFormatError("an armored block that is not a complete public key")
     keys: t.List[t.List[t.Tuple[int, bytes]]] = []
     for data in [dearmor(block) for block in blocks] or [key]:
         for tag, body in packets(data):

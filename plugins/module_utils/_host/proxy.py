@@ -58,7 +58,7 @@ def has_proxy(proxy: Proxy) -> bool:
     urls = list(filter(None, (proxy.get("http"), proxy.get("https"))))
     if not all(URL.fullmatch(url) for url in urls):
         raise FabricError(
-            "A proxy is a URL.",
+            "A proxy must be a URL.",
             "kubernetes_proxy (fabric_proxy)",
             "a value that does not begin with http:// or https://, or has a space, a quote or a backslash in it",
             "Write http://proxy.site:3128, with special characters of a password as %XX.",

@@ -225,7 +225,7 @@ def check_names(wanted: t.Mapping[str, str], owners: t.Mapping[str, str]) -> Non
                 f"{netdev} can't get the alternative name {name}.",
                 netdev,
                 f"{owner} has it",
-                f"ip link property del dev {owner} altname {name}, or choose another name.",
+                f"Run ip link property del dev {owner} altname {name}, or choose another name.",
                 code="not-ours",
             )
 
@@ -253,7 +253,7 @@ def qos_commands(netdev: str, want: QosSettings, seen: NicState) -> t.Tuple[t.Li
     commands: t.List[Command] = []
     pfc, trust = want.get("pfc"), want.get("trust")
     if not tool:
-        return [], [f"{netdev}: PFC and trust stay as they are, neither mlnx_qos nor dcb can set them."]
+        return [], [f"{netdev}: PFC and trust stay as they are: neither mlnx_qos nor dcb can set them."]
     if tool.endswith("mlnx_qos"):
         words = ["--pfc", ",".join(str(int(n in pfc)) for n in range(8))] if pfc is not None else []
         words += ["--trust", trust] if trust else []
@@ -261,7 +261,7 @@ def qos_commands(netdev: str, want: QosSettings, seen: NicState) -> t.Tuple[t.Li
     if pfc is not None:
         commands.append([tool, "pfc", "set", "dev", netdev, "prio-pfc", "all:off", *(f"{n}:on" for n in pfc)])
     if trust and not seen["qos"]["trust"]:
-        notes.append(f"{netdev}: trust stays as it is, its driver does not let dcb set it; try mlnx_qos.")
+        notes.append(f"{netdev}: trust stays as it is: its driver does not let dcb set it. Try mlnx_qos.")
     elif trust:
         commands.append([tool, "apptrust", "set", "dev", netdev, "order", trust])
     return commands, notes
@@ -294,7 +294,7 @@ def plan_qos(
                 qos["pfc"] = pfc if pfc is not None else qos["pfc"]
                 qos["trust"] = trust if trust and not missing else qos["trust"]
         if ecn is not None and links[name]["ecn"] is None:
-            notes.append(f"{name}: ECN stays as it is, its driver has no settings for it.")
+            notes.append(f"{name}: ECN stays as it is: its driver has no settings for it.")
         elif ecn is not None:
             boot += ecn_commands(name, ecn)
             after[name]["ecn"] = ecn
@@ -352,7 +352,7 @@ def plan_link_type(link_type: str, seen: Seen, after: HostState) -> t.Tuple[t.Li
     name, number, layer = LINK_TYPES[link_type]
     for pci, port in seen["ports"].items():
         if not port["tool"]:
-            notes.append(f"{pci}: LINK_TYPE is unknown, there is neither mlxconfig nor mstconfig.")
+            notes.append(f"{pci}: LINK_TYPE is unknown: the host has neither mlxconfig nor mstconfig.")
             continue
         if not port["types"]:
             notes.append(f"{pci}: {port['tool']} shows no LINK_TYPE, so the port can't change it.")

@@ -87,7 +87,7 @@ def _systemctl(*words: str) -> None:
         SECONDS,
         f"systemctl {words[0]} failed.",
         " ".join(words[1:]) or "systemd",
-        "See why with systemctl status and journalctl. Swap stays off after the next boot. Then run again.",
+        "See why with systemctl status and journalctl, then run again. Swap stays off after the next boot.",
     )
 
 

@@ -218,7 +218,7 @@ def wait_for_answer(unit: str) -> None:
             return
         if silent.final or time.monotonic() > give_up:
             raise FabricError(
-                f"{unit} is active and does not work.",
+                f"{unit} is active but does not work.",
                 os.uname().nodename,
                 silent.seen,
                 f"See journalctl -u {unit}.",
@@ -248,16 +248,16 @@ def take_back(
     systemctl(module, "daemon-reload")
     try:
         restart()
-        end = "Its files are as they were, and it works with them"
+        end = "Its former files are back, and it works with them"
     except FabricError as again:
-        end = f"Its files are as they were, and it does not work with them either: {again.seen}"
+        end = f"Its former files are back, but it does not work with them either: {again.seen}"
     forget_former(unit)
     places = named_lines(refusals, refused)
     raise FabricError(
         f"{unit} does not work with its new settings.",
         f"{os.uname().nodename}: {', '.join(places or sorted(refused))}",
-        f"{seen}\n{end}. What it refused: {', '.join(copies) or 'no file'}",
-        "Correct the settings that it names. Then run again.",
+        f"{seen}\n{end}. Copies of the refused files: {', '.join(copies) or 'none'}",
+        "Correct the settings that the messages name. Then run again.",
         code="not-ready",
     ) from error
 

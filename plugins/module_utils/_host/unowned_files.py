@@ -33,7 +33,7 @@ def check_paths(paths: t.Sequence[str]) -> None:
             or len(list(filter(None, path.split("/")))) < PARTS
         ):
             raise FabricError(
-                "Only an absolute path deep in the file system is removed.",
+                "Only absolute paths of at least three parts are removed.",
                 "paths",
                 repr(path),
                 "Write it in full, as in /etc/cni/net.d/multus.d.",
@@ -65,7 +65,7 @@ def find_owners(paths: t.Sequence[str]) -> t.Dict[str, str]:
         raise FabricError(
             "dpkg has to say which files no package owns, before they are removed.",
             "dpkg-query --search",
-            said or "no end",
+            said or "timed out",
             "Nothing was removed. Repair dpkg, or on a host without it remove by hand: " + ", ".join(paths),
             code="command-failed",
         )
@@ -93,10 +93,10 @@ def check_mounts(path: str) -> None:
     found = mounted_below(read_text(MOUNTS), real) or other_devices(real)
     if found:
         raise FabricError(
-            "What is mounted is not removed.",
+            "Mounted file systems are not removed.",
             path,
             f"still mounted: {shorten_list(found, 4)}",
-            "End what uses them, unmount them, then run again.",
+            "Stop what uses them, unmount them, then run again.",
             code="busy",
         )
 

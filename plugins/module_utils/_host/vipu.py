@@ -87,10 +87,10 @@ def split_endpoint(endpoint: str, default_port: int = DEFAULT_PORT) -> t.Tuple[s
         host, _colon, port = endpoint.partition(":")
         port = port if _colon else None
         if not HOST_NAME.match(host):
-            raise ValueError(f"{host!r} is no host name")
+            raise ValueError(f"{host!r} is not a host name")
     number = int(port) if port is not None else default_port
     if not 0 < number < 65536:
-        raise ValueError(f"{number} is no port")
+        raise ValueError(f"{number} is not a port")
     return host, number
 
 
@@ -103,7 +103,7 @@ def redact(text: str, secrets: t.Iterable[str] = ()) -> str:
 
 def quote(done: Done, secrets: t.Iterable[str] = (), limit: int = 400) -> str:
     """What vipu printed and how it ended, shortened for a message."""
-    parts = ["no end within the time-out" if done.rc is None else f"rc {done.rc}"]
+    parts = ["timed out" if done.rc is None else f"rc {done.rc}"]
     for name, text in (("stdout", done.out), ("stderr", done.err)):
         shown = redact(text, secrets).strip()
         if shown:
@@ -181,7 +181,7 @@ def _check_timeout(timeout: float) -> None:
 def _check_input(executable: str, config: str, user: t.Optional[pwd.struct_passwd]) -> None:
     if not find_program(executable):
         raise FabricError(
-            "The vipu command tells where the V-IPU controller is.",
+            "The vipu command is needed to find the V-IPU controller.",
             f"{executable} on the search path of {f'{user.pw_name} and ' if user else ''}"
             f"{os.environ.get('USER', 'this user')}",
             "no such program",
@@ -220,7 +220,7 @@ def _query(run: Run, command: t.List[str], timeout: float, secrets: t.Sequence[s
         what,
         " ".join(command),
         quote(done, secrets),
-        "Run the command on this host. Is the controller up, and right in `api_host`, VIPU_CLI_API_HOST"
+        "Run the command on this host. Is the controller up, and its address right in `api_host`, VIPU_CLI_API_HOST"
         f" or {SITE_CONFIG}? In an inventory: fabric_vipu: {{api_host: ...}}, or fabric_vipu_hosts.",
         code=done.code,
     )
@@ -246,7 +246,7 @@ def _resolve(host: str, port: int, where: str, here: bool) -> str:
         raise FabricError(
             "The V-IPU controller needs an address that other hosts and pods can reach.",
             where,
-            f"{host}:{port} is {', '.join(dict.fromkeys(found))}, which is each host itself",
+            f"{host}:{port} is {', '.join(dict.fromkeys(found))}, which on each host means that host itself",
             "Set `api_host` (in an inventory fabric_vipu: {api_host: ...}), or api-host in the vipu configuration, to"
             " the controller's address on the network.",
             code="invalid-input",

@@ -79,7 +79,7 @@ def ipu_node_labels(
             labels = wanted.setdefault(name, {})
             if labels.setdefault(key, value) != value:
                 raise FabricError(
-                    "A node can have one V-IPU controller for a label.",
+                    "A node can have only one V-IPU controller for each label.",
                     f"node {name} in ipu_operator_vipu_controllers",
                     f"{key}={labels[key]} and {key}={value}",
                     "Remove the node from one of the two.",

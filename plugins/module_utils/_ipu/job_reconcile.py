@@ -51,7 +51,7 @@ class JobReconciler:
                 raise
             reason = operator_fault(self.cluster) or "its webhook does not answer"
             raise FabricError(
-                "The IPU operator was asked to check the job.",
+                "The IPU operator could not check the job.",
                 self.request.where,
                 f"{reason}: {error.seen}",
                 "Look at the Deployment ipu-operator-controller-manager and at the webhook's certificate.",
@@ -70,7 +70,7 @@ class JobReconciler:
             if self.dry_run:
                 return job
             where, next_step = self.request.where, "Create the namespace first."
-            raise FabricError("A job was to be created.", where, "no such namespace", next_step, code="not-found")
+            raise FabricError("The job can't be created.", where, "no such namespace", next_step, code="not-found")
         return self.apply(job, dry_run=True)
 
     def ensure_present(self) -> t.Tuple[t.Optional[Object], Object]:
@@ -90,7 +90,7 @@ class JobReconciler:
     def needs_recreation(self, before: Object, after: Object) -> bool:
         """Whether the job must be recreated; FabricError if so and the request does not allow it."""
         if query("metadata.deletionTimestamp", before):
-            self.check_recreate("is being deleted", "Wait for its end with state: absent, or set recreate: true.")
+            self.check_recreate("is being deleted", "Wait until it is gone with state: absent, or set recreate: true.")
             return True
         phase = job_phase(before, self.pods(before))
         if self.request.recreate and phase == "Failed":
@@ -108,7 +108,7 @@ class JobReconciler:
     def check_recreate(self, seen: str, next_step: str) -> None:
         if not self.request.recreate:
             raise FabricError(
-                "A job was to be changed.", self.request.where, f"it {seen}", next_step, code="wrong-state"
+                "The job can't be changed.", self.request.where, f"it {seen}", next_step, code="wrong-state"
             )
 
     def scale(self, instances: int) -> None:
@@ -131,13 +131,15 @@ class JobReconciler:
             }
         if before is None:
             step = "Create it with state: present, or correct name and namespace."
-            raise FabricError("A job was to be scaled.", self.request.where, "no such job", step, code="not-found")
+            raise FabricError("The job can't be scaled.", self.request.where, "no such job", step, code="not-found")
         if query(INSTANCES, before) == instances:
             return before, before
         phase = job_phase(before, self.pods(before))
         if phase in ("Completed", "Failed", "Deleting"):
             step = "Scale a job only before it has ended; to run it again, create it again with another number."
-            raise FabricError("A job was to be scaled.", self.request.where, f"it is {phase}", step, code="wrong-state")
+            raise FabricError(
+                "The job can't be scaled.", self.request.where, f"it is {phase}", step, code="wrong-state"
+            )
         if self.dry_run:
             return before, {**before, "spec": {**before["spec"], "jobInstances": instances}}
         self.scale(t.cast(int, instances))
@@ -180,7 +182,7 @@ def prepare_log_directory(path: str) -> None:
             pass
     except OSError as error:
         raise FabricError(
-            "The logs were to be written.",
+            "The logs can't be written.",
             path,
             str(error),
             "Give logs.path a directory that this module may write to, on the host where it runs.",

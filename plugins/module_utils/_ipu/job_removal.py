@@ -74,7 +74,7 @@ def remove_finalizers(cluster: Cluster, jobs: t.Sequence[Object]) -> None:
                 wait_until(
                     functools.partial(refusals_meanwhile, cluster, job),
                     WEBHOOK_TIMEOUT,
-                    f"The finalizer of {describe(job)} was to be removed.",
+                    f"The finalizer of {describe(job)} could not be removed.",
                     "A webhook that is not the IPU operator's does not answer: start it, or remove its configuration.",
                     WEBHOOK_PAUSE,
                 )
@@ -113,7 +113,7 @@ def remove_job(cluster: Cluster, path: str, job: Object, request: JobRequest) ->
         if late:
             names = ", ".join(finalizers(current)) or "none"
             raise FabricError(
-                "A deleted job was expected to be gone.",
+                "A deleted job did not go away.",
                 f"{request.where}, after {waited:.0f} s",
                 f"it is still there, finalizers: {names}" + (f"; {fault}" if fault else ""),
                 "Read the log of the IPU operator's controller and of its V-IPU proxy.",
@@ -152,7 +152,7 @@ def wait_until_gone(cluster: Cluster, request: JobRequest, next_step: str) -> No
     wait_until(
         lambda: [f"{describe(job)} still exists" for job in read_jobs(cluster, request.namespace)],
         request.wait_timeout,
-        "Deleted IPUJobs were expected to be gone.",
+        "Deleted IPUJobs did not go away.",
         next_step,
     )
 
@@ -185,6 +185,6 @@ def remove_all_jobs(module: AnsibleModule, cluster: Cluster, request: JobRequest
             wait_until_gone(cluster, request, other)
     partitions = [name for job in forced for name in partition_names(job)]
     if partitions:
-        module.warn(f"Partitions that may still be in V-IPU, remove them there: {', '.join(partitions)}")
+        module.warn(f"Partitions may still be in V-IPU. Remove them there: {', '.join(partitions)}")
     names = [job_name(job) for job in jobs]
     return outcome(names, [], jobs=names, partitions_left=partitions)

@@ -124,7 +124,7 @@ def name_problems(what: str, name: str, longest: int) -> t.List[str]:
         found.append(f"{what} {name} has {len(name)} characters, at most {longest} are allowed")
     if not LABEL.fullmatch(name):
         found.append(
-            f"{what} {name!r} is no DNS-1123 label: lower case letters, digits and '-', with no '-' at either end"
+            f"{what} {name!r} is not a DNS-1123 label: lower case letters, digits and '-', with no '-' at either end"
         )
     return found
 
@@ -270,7 +270,7 @@ def request_problems(request: JobRequest) -> t.List[str]:
         found += name_problems("namespace", request.namespace, MAX_NAMESPACE)
     found += minimum_problems("wait_timeout", request.wait_timeout, 1, " second")
     if request.record and request.state != "finished":
-        found.append("record needs state: finished, as a job is looked into until it ends")
+        found.append("record needs state: finished, since a job is observed until it ends")
     if request.state in ALL_JOBS:
         return found
     if request.state == "scaled":
@@ -290,7 +290,7 @@ def check_request(request: JobRequest) -> None:
     found = request_problems(request)
     if found:
         raise FabricError(
-            "The options were checked before anything was asked of the cluster.",
+            "The options are not valid, so nothing was asked of the cluster.",
             request.where,
             "; ".join(found),
             "Correct every option that is named and run again.",

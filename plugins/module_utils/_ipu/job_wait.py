@@ -96,7 +96,7 @@ class JobWait:
         self.answered = self.clock()
         if self.missing.lasts(job is None, PATIENCE):
             step = "Find out who deleted it."
-            raise self.error("was deleted while it was waited for", "no such object", step, "not-found")
+            raise self.error("was deleted during the wait", "no such object", step, "not-found")
         if job is None:
             return None
         self.job, self.pods = job, own_pods(job, pods)
@@ -133,7 +133,7 @@ class JobWait:
                 return True
             if self.faulty.lasts(bool(state.faults), PATIENCE):
                 raise self.error(
-                    "can't start, the wait was stopped early",
+                    "can't start, so the wait was stopped early",
                     "; ".join(state.faults),
                     f"Fix what is named (image, resource, secret, rights), then {self.again()}",
                 )
@@ -144,7 +144,7 @@ class JobWait:
             raise self.error(
                 f"{wanted} within wait_timeout",
                 f"state {seen.phase}; " + ("; ".join(dict.fromkeys(awaited)) or "it is at work"),
-                "The job keeps running: run again to wait, raise wait_timeout, or fix what it waits for.",
+                "The job was left as it is: run again to wait longer, raise wait_timeout, or fix what it waits for.",
                 "timeout",
             )
         return False

@@ -58,7 +58,7 @@ def operator_fault(cluster: Cluster) -> str:
     except FabricError:
         return ""
     if not pods:
-        return "the IPU operator is not there (no pod of its controller in any namespace)"
+        return "the IPU operator does not run (no pod of its controller in any namespace)"
     if any(condition_true(pod, "Ready") for pod in pods):
         return ""
     names = ", ".join(sorted(map("/".join, query("[].metadata.[namespace, name]", pods))))

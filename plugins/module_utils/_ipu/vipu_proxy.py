@@ -22,7 +22,7 @@ Answer = t.TypeVar("Answer")
 NO_IPUS: IpuUsage = {"total": {"used": 0, "available": 0, "ipus": 0}, "namespaces": {}, "sizes": []}
 
 OTHER_PLACE = (
-    "If the operator is in another namespace, name it, vipu_proxy: {namespace: NAMESPACE}. Check service and port, and"
+    "If the operator is in another namespace, set vipu_proxy: {namespace: NAMESPACE}. Check service and port, and"
     " that the Deployment ipu-operator-vipu-proxy is ready. Its user needs the right to get and create services/proxy."
 )
 NO_OPERATOR = (
@@ -63,7 +63,7 @@ def check_sizes(sizes: t.Sequence[int]) -> None:
     if wrong:
         allowed = ", ".join(map(str, PARTITION_SIZES))
         raise FabricError(
-            "The options were checked.",
+            "The sizes of partitions are not valid.",
             "partition_sizes",
             "; ".join(f"{size} is not one of {allowed}" for size in wrong),
             f"A partition has a power of two of IPUs, up to {PARTITION_SIZES[-1]}.",
@@ -93,7 +93,7 @@ class VipuProxy:
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             seen, cause = f"an answer that can't be read ({type(error).__name__}: {error})", error
         raise FabricError(
-            "The V-IPU proxy was asked for its IPUs.",
+            "The V-IPU proxy could not be asked about its IPUs.",
             f"{self.path}{path}",
             seen,
             step,

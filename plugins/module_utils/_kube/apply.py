@@ -109,7 +109,7 @@ def refuse_others(names: t.Sequence[str]) -> None:
             "Objects of these names exist already, and this collection did not apply them.",
             ", ".join(names),
             "somebody else's objects",
-            "Use theirs as they are, or choose other names.",
+            "Use the existing objects as they are, or choose other names.",
             code="not-ours",
         )
 

@@ -51,8 +51,8 @@ LOOK = "Check the API server on its host with crictl ps, and the load of that ho
 # An address of a family, or of a network, that only the hosts have.
 NO_WAY = re.compile("No route to host|Network is unreachable")
 NO_ROUTE = (
-    "The machine that asks has no route to this address. Give it one, or set fabric_api_host to a control plane that it"
-    " reaches by SSH, which then asks."
+    "The machine that uses the API has no route to this address. Add a route, or set fabric_api_host to a control plane"
+    " that this machine reaches by SSH: the API is then used from there."
 )
 PATIENCE = 60
 # A starting server has not loaded its roles yet: it lacks one that every cluster has.
@@ -360,7 +360,7 @@ def connect(module: AnsibleModule) -> Cluster:
         if module.check_mode:
             missing = isinstance(auth.get("kubeconfig"), str) and not os.path.exists(os.path.expanduser(where))
             why = f"there is no file {where}" if missing else where
-            module.warn(f"The Kubernetes API did not answer ({why}): its cluster counts as empty here.")
+            module.warn(f"The Kubernetes API did not answer ({why}): its cluster is treated as empty here.")
             return NoCluster()
         if "No configuration found" in str(error):
             raise FabricError(
@@ -418,7 +418,7 @@ def refusal(error: t.Any, verb: str, where: str) -> FabricError:
         401: f"Fetch a new kubeconfig: this one's certificate or token is not accepted. {RENEW}",
         403: f"{PROVER_STEP if scheduled else ''}Give this user the right that the message names, or use another"
         " kubeconfig.",
-        409: "Something else changes the same object: wait for it to end and run again.",
+        409: "Something else changed the same object at the same time. Wait until that has ended, then run again.",
     }
     step = steps.get(error.status, "Correct the value that the message names and run again.")
     what, code = f"The API server refused to {verb} an object.", refusal_code(error)
@@ -435,10 +435,10 @@ def refusal(error: t.Any, verb: str, where: str) -> FabricError:
 
 def unknown_kind(obj: Object) -> FabricError:
     return FabricError(
-        f"The cluster was asked for the kind {obj['kind']}.",
+        f"The cluster does not know the kind {obj['kind']}.",
         obj["apiVersion"],
         "no such kind",
-        "Install the operator that brings it, or wait until its CustomResourceDefinition is Established.",
+        "Install the operator that defines it, or wait until its CustomResourceDefinition is Established.",
         code="not-found",
     )
 

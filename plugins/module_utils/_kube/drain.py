@@ -41,7 +41,7 @@ def what_is_lost(pod: Object) -> str:
     if pod["metadata"].get("deletionTimestamp"):
         return ""
     if not pod["metadata"].get("ownerReferences"):
-        return "nothing brings it back"
+        return "no controller would recreate it"
     if any("emptyDir" in volume for volume in pod["spec"].get("volumes") or []):
         return "it has data in an emptyDir"
     return ""
@@ -110,7 +110,8 @@ class Drain:
                     "A node could not be drained.",
                     f"node {self.name}, after {waited:.0f} s",
                     "; ".join(f"pod {name}: {why or 'it was evicted just now'}" for name, why in held.items()),
-                    "End these pods, give them more replicas or more disruptions, or allow more time. Then run again.",
+                    "Delete these pods, give them more replicas, let their PodDisruptionBudgets allow more disruptions,"
+                    " or raise drain_timeout (upgrade_drain_timeout, rdma_host_drain_timeout). Then run again.",
                     code="timeout",
                 )
             time.sleep(PAUSE)
@@ -151,7 +152,7 @@ def drain_node(module: AnsibleModule) -> t.Dict[str, t.Any]:
         if not cluster.present:  # check mode
             return outcome({}, {}, foreign=False, pods=[], blocked=[])
         raise FabricError(
-            "A node was to be drained.",
+            "There is no such node to drain.",
             f"node {name}" if name else "option name (drain_node)",
             "the cluster has no such node" if name else "no name",
             "Give the name that kubectl get nodes shows, and check which cluster the kubeconfig leads to.",
@@ -162,11 +163,11 @@ def drain_node(module: AnsibleModule) -> t.Dict[str, t.Any]:
     lost = {pod_name(pod): why for pod in pods for why in [what_is_lost(pod)] if why}
     if lost and not params["force"]:
         raise FabricError(
-            "A node can't be drained without a loss.",
+            "A node can't be drained without losing pods or their data.",
             f"node {name}",
             "; ".join(f"pod {pod}: {why}" for pod, why in lost.items()),
-            "End these pods, or have them deleted too: drain_force, for ipu.fabric.upgrade upgrade_drain_force,"
-            " for reboots rdma_host_drain_force. The node was left as it was.",
+            "Delete these pods yourself, or have them deleted: set drain_force to true (upgrade_drain_force for"
+            " ipu.fabric.upgrade, rdma_host_drain_force for reboots). The node was left as it was.",
             code="unsafe",
         )
     foreign = is_cordoned(node) and not mark_of(node)

@@ -138,7 +138,7 @@ def check_chart(path: str, expected: str, source: str) -> None:
         return
     if os.path.isdir(path):
         raise FabricError(
-            "A chart with a digest has to be a packed one.",
+            "A chart with a digest must be packed (.tgz).",
             path,
             "a directory",
             "Pack it, or leave chart_sha256 empty.",
@@ -260,10 +260,10 @@ class Helm:
                 "The program helm is needed.",
                 command[0],
                 said,
-                "Install it; the role ipu.fabric.helm does.",
+                "Install it, for example with the role ipu.fabric.helm.",
                 code="missing-requirement",
             )
-        seen = said if done.rc is not None else f"no end within {limit} s: {said or 'no output'}"
+        seen = said if done.rc is not None else f"timed out after {limit} s: {said or 'no output'}"
         if done.rc is None and self.hooks and self.hooks.seen:
             seen = "stopped early, since a hook of the chart does not succeed"
         raise FabricError(
@@ -280,8 +280,8 @@ class Helm:
                 "Helm 3 is needed.",
                 self.params["binary"],
                 f"{release or 'no release'}; from 4 on, only plugins can be post-renderers",
-                "Take a release of Helm 3: the role ipu.fabric.helm installs one, and fabric_mirror.helm.url or"
-                " helm_url says from where.",
+                "Use a release of Helm 3: the role ipu.fabric.helm installs one, from fabric_mirror.helm.url or"
+                " helm_url.",
                 code="missing-requirement",
             )
 
@@ -304,7 +304,7 @@ class Helm:
                     "The chart does not exist.",
                     path,
                     "no such file",
-                    "Give a path, a URL, or chart_repo_url beside the name.",
+                    "Give a path, a URL, or the name of a chart together with chart_repo_url.",
                     code="not-found",
                 )
             return path
@@ -472,8 +472,8 @@ def warn_of_borrowed(module: AnsibleModule, crds: t.Sequence[Object]) -> None:
         names = ", ".join(crd["metadata"]["name"] for crd in crds)
         chart = f"{module.params['chart']} {module.params['chart_version']}"
         module.warn(
-            f"Definitions that somebody else has written were left as they are: {names}. The chart {chart} brings its"
-            " own; theirs have to serve both."
+            f"CustomResourceDefinitions that somebody else has written were left as they are: {names}. The chart"
+            f" {chart} has its own, so the existing ones have to work for both."
         )
 
 
@@ -523,7 +523,7 @@ def ensure_absent(module: AnsibleModule, cluster: Cluster, releases: t.Sequence[
             "Only a release that this collection has installed or upgraded is uninstalled.",
             f"release {last.name} in namespace {last.namespace}",
             f"revision {last.revision} of {last.name} was not installed by this collection",
-            f"Leave it to those who did, or uninstall it by hand: helm uninstall -n {last.namespace} {last.name}",
+            f"Leave it to those who installed it, or remove it by hand: helm uninstall -n {last.namespace} {last.name}",
             code="not-ours",
         )
     before = {r.secret: f"{r.chart} {r.version} {r.status}" for r in there}
@@ -562,8 +562,8 @@ def settled_releases(module: AnsibleModule, cluster: Cluster) -> t.List[Release]
             raise FabricError(
                 f"Another helm is at work on the release {name}.",
                 f"namespace {namespace}",
-                ", ".join(f"revision {r.revision} is {r.status} since {r.stored}" for r in busy.values()),
-                "Find out who runs it, and wait for that. Then run again.",
+                ", ".join(f"revision {r.revision} has been {r.status} since {r.stored}" for r in busy.values()),
+                "Find out who runs it, wait until it has ended, then run again.",
                 code="busy",
             )
         time.sleep(POLL)

@@ -148,7 +148,7 @@ class JobWatch:
         """Why the job is not done yet; empty if it is. FabricError if it failed."""
         job = self.cluster.read(self.wanted)
         if job is None:
-            return [Problem(f"{self.what} is not there", True)]
+            return [Problem(f"{self.what} does not exist", True)]
         self.job, self.status = job, job.get("status") or {}
         self.created = job["metadata"].get("creationTimestamp", "")
         end = ended(job)
@@ -188,7 +188,7 @@ class JobWatch:
         logs = [f"{where}:\n{text.strip()}" for where, text in texts.items() if text.strip()]
         read = "Read the end of the log above" if logs else "No log of it is left"
         return FabricError(
-            "A job was expected to succeed.",
+            "A job did not succeed.",
             self.what,
             "\n".join([message or "it failed", *logs[:2]]),
             f"{read}. Fix the cause, remove the job ({self.removal}) and run again.",

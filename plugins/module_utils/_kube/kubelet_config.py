@@ -45,6 +45,6 @@ def unreadable(seen: str) -> FabricError:
         "The kubelet's configuration can't be changed.",
         "/var/lib/kubelet/config.yaml, or the ConfigMap kube-system/kubelet-config",
         seen,
-        "Correct it by hand, then run again. Nothing of it was changed.",
+        "Correct it by hand, then run again. It was not changed.",
         code="unusable-file",
     )

@@ -34,7 +34,7 @@ USAGES = (
     {"digital signature", "key encipherment", "server auth"},
 )
 NEXT_STEP = (
-    "See kubectl get csr, and journalctl -u kubelet on that host. One that is right after all is approved by"
+    "See kubectl get csr, and journalctl -u kubelet on that host. If a request is right after all, approve it with"
     " kubectl certificate approve NAME; deny all others."
 )
 AT_ONCE = 16  # kubelets to query at the same time
@@ -104,7 +104,7 @@ def why_not(request: Object, nodes: Nodes) -> str:
 
 def why_not_contents(contents: Contents, node: str, planned: t.Sequence[str]) -> str:
     if not contents.signed:
-        return "its signature is not that of its key"
+        return "it is not signed with its own key"
     if sorted(contents.subject) != [("CN", f"{USER}{node}"), ("O", GROUP)]:
         return f"its subject is {', '.join('='.join(each) for each in contents.subject) or 'empty'}"
     if contents.others:

@@ -21,7 +21,7 @@ REQUESTS = (NETWORKS, "v1.multus-cni.io/default-network")
 NAD_API = "k8s.cni.cncf.io/v1"
 NAD = (NAD_API, "NetworkAttachmentDefinition")
 INSTALL = (
-    "Install multus: ipu.fabric.site and NVIDIA's network operator bring it, and it has a manifest of its own"
+    "Install multus: ipu.fabric.site and NVIDIA's network operator can do that, or apply its own manifest"
     " (https://github.com/k8snetworkplumbingwg/multus-cni)."
 )
 ATTACHMENTS = f"/apis/{NAD_API}/network-attachment-definitions"
@@ -159,27 +159,27 @@ def nad_faults(nad: t.Optional[Object], network: Attachment) -> t.List[str]:
     """How the NAD differs from the network; empty if it matches the plan."""
     place = f"NetworkAttachmentDefinition {network['namespace']}/{network['name']}"
     if nad is None:
-        return [f"{place} is not there"]
+        return [f"{place} does not exist"]
     text = query("spec.config", nad) or ""
     try:
         config, chained = split_chain(json.loads(text), profile_of(network).cni)
     except ValueError as error:
         return [f"{place} is not valid JSON ({error}): {text}"]
     if config is None:
-        return [f"{place} is no CNI configuration: {text}"]
+        return [f"{place} is not a CNI configuration: {text}"]
     differing = [
-        f"{place} says {key}={config.get(key)!r}, planned is {value!r}"
+        f"{place} says {key}={config.get(key)!r}, but {value!r} is planned"
         for key, value in planned_config(network).items()
         if config.get(key) != value
     ]
     planned = network.get("meta_plugins", [])
     if profile_of(network).namespaced and chained != planned:
-        differing.append(f"{place} has the plugins {json.dumps(chained)}, planned are {json.dumps(planned)}")
+        differing.append(f"{place} has the plugins {json.dumps(chained)}, but {json.dumps(planned)} are planned")
     asked, resource = query(f"metadata.annotations.{quoted(RESOURCE)}", nad) or "", network.get("resource")
     if not profile_of(network).shared and resource and asked != resource:
-        differing.append(f"{place} is of the resource {asked or '(none)'}, planned is {resource}")
+        differing.append(f"{place} asks for the resource {asked or '(none)'}, but {resource} is planned")
     if not network["mtu"] and config.get("mtu"):
-        differing.append(f"{place} says mtu={config['mtu']}, planned is the master's")
+        differing.append(f"{place} says mtu={config['mtu']}, but the master's is planned")
     return differing
 
 

@@ -9,9 +9,9 @@ import typing as t
 from .query import Object, query
 
 PRESSURE = (
-    "Free what the node is short of: with DiskPressure disk space or inodes (`df -h`, `df -i`, `crictl rmi --prune`; or"
-    " lower evictionHard in kubernetes_kubelet_config), with MemoryPressure memory, with PIDPressure processes"
-    " (`ps -eLf | wc -l`). The kubelet takes pods again minutes later."
+    "Free what the node is short of: for DiskPressure, disk space or inodes (`df -h`, `df -i`, `crictl rmi --prune`; or"
+    " lower evictionHard in kubernetes_kubelet_config); for MemoryPressure, memory; for PIDPressure, processes"
+    " (`ps -eLf | wc -l`). The kubelet accepts pods again a few minutes later."
 )
 
 

@@ -89,4 +89,4 @@ def why_kept(cluster: Cluster, obj: Object) -> str:
     if not is_only_ours(obj):
         return "somebody else has written to it as well"
     left = found_in(cluster, obj["metadata"]["name"])
-    return f"somebody else's {describe(left)} is in it" if left else ""
+    return f"it contains somebody else's {describe(left)}" if left else ""

@@ -57,7 +57,7 @@ def run_in_pod(cluster: Cluster, path: str, container: str, argv: t.Sequence[str
         text = client.read_channel(1) + client.read_channel(2)
         if client.is_open():
             client.close()
-            return Output(text, f"no end within {timeout} s")
+            return Output(text, f"timed out after {timeout} s")
     except (ApiError, WebSocketError, OSError, ValueError) as error:
         reason = " ".join(str(getattr(error, "reason", None) or error).split())
         return Output("", f"exec failed: {reason[:200]}")

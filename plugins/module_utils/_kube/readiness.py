@@ -70,7 +70,7 @@ def rollout_pending(workload: Object) -> str:
         wanted, updated = status.get("desiredNumberScheduled", 0), status.get("updatedNumberScheduled", 0)
         available = status.get("numberAvailable", 0)
         if not wanted:
-            return "0 nodes are to run it"
+            return "0 nodes are selected to run it"
     else:
         wanted, updated = query("spec.replicas", workload), status.get("updatedReplicas", 0)
         wanted = 1 if wanted is None else wanted
@@ -245,7 +245,7 @@ class ObjectWatch:
         obj = {"apiVersion": wanted["api_version"], "kind": wanted["kind"], "metadata": metadata}
         name, current = describe(obj), self.cluster.read(obj)
         if current is None:
-            return [Problem(f"{name} is not there")] if wanted["required"] else []
+            return [Problem(f"{name} does not exist")] if wanted["required"] else []
         if wanted["kind"] in WORKLOADS:
             return self.workload_problems({**current, "kind": wanted["kind"]})
         return self.state_problems(name, current, wanted)
@@ -253,7 +253,7 @@ class ObjectWatch:
     def crd_problems(self, name: str) -> t.List[Problem]:
         crd = self.cluster.get(f"{CRDS}/{name}")
         if crd is None:
-            return [Problem(f"CustomResourceDefinition {name} is not there")]
+            return [Problem(f"CustomResourceDefinition {name} does not exist")]
         return (
             []
             if condition_true(crd, "Established")
@@ -284,7 +284,7 @@ class ObjectWatch:
         parts += [text for text in (query("status.reason", current), f"{reason}: {message}".strip(": ")) if text]
         detail = f" ({', '.join(parts)})" if parts else ""
         goal = f"{wanted['value']}, {wanted['reason']}" if wanted["reason"] else wanted["value"]
-        return [Problem(f"{name} has {wanted['field']}={seen}{detail}, wanted is {goal}"), *causes]
+        return [Problem(f"{name} has {wanted['field']}={seen}{detail}, expected {goal}"), *causes]
 
     def workload_problems(self, workload: Object, idle_is_fault: bool = True) -> t.List[Problem]:
         pending = rollout_pending(workload)

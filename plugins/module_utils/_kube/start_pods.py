@@ -72,7 +72,7 @@ def manifest(wanted: StartPod, node: str, lifetime: int) -> Object:
 class PodWatch:
     """Pods that must start. Its context first removes leftovers of a killed run, and finally its own pods."""
 
-    what = "pods that are to start"
+    what = "pods to start"
     next_step = "Read the events of the namespace, and the logs of the kubelet and of multus on that node."
 
     def __init__(self, cluster: Cluster, pods: t.Sequence[StartPod], timeout: int) -> None:

@@ -92,7 +92,7 @@ class Wait:
         if self.ready_since is not None and now - self.ready_since >= self.limits.settle:
             return True
         if self.faulty_since is not None and now - self.faulty_since >= self.limits.patience:
-            raise self.error("was stopped early: this can't become ready by waiting", faults, "not-ready")
+            raise self.error("was stopped early, since waiting longer can't help", faults, "not-ready")
         if self.elapsed() >= self.limits.timeout:
             raise self.error("took too long", problems or [Problem("not ready for long enough")], "timeout")
         return False

@@ -55,14 +55,14 @@ def find_files() -> t.List[str]:
         missing.append(keys)
     if keys and not keys.startswith(f"{os.path.dirname(PKI)}/"):
         missing.append(
-            f"{os.path.basename(keys)} below {os.path.dirname(PKI)}, where alone a restore writes: it is {keys}"
+            f"{os.path.basename(keys)} below {os.path.dirname(PKI)}, the only place a restore writes to: it is {keys}"
         )
     if missing:
         raise FabricError(
-            "A backup has to have all keys of the cluster.",
+            "A backup must contain all keys of the cluster.",
             host_name(),
             f"no {', '.join(missing)}",
-            "Back up from a control plane that kubeadm made, with its CA's keys on it.",
+            "Back up from a control plane that was made by kubeadm and has the keys of the cluster's CAs.",
             code="wrong-state",
         )
     return sorted({*(path for path in found if os.path.isfile(path)), *([keys] if keys else [])})

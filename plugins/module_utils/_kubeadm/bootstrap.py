@@ -90,7 +90,7 @@ class Bootstrap(abc.ABC):
                 host_name(),
                 f"{paths.MARKER} says {interrupted}",
                 "Restore the former order of kube_control_plane, and run again: that command is then finished."
-                " How to take the host out of a cluster that is not wanted:"
+                " To take the host out of a cluster that you do not want, see"
                 " https://github.com/ipu-fabric/ipu.fabric/blob/main/docs/kubernetes.md#add-and-remove-hosts",
                 code="wrong-state",
             )
@@ -108,7 +108,7 @@ class Bootstrap(abc.ABC):
             )
         if state["membership"] == "broken":
             raise FabricError(
-                "The host has parts of a Kubernetes node, and its cluster does not confirm that it is one.",
+                "The host has parts of a Kubernetes node, but its cluster does not confirm that it is one.",
                 host_name(),
                 state["seen"],
                 state["next_step"],
@@ -130,7 +130,7 @@ class Bootstrap(abc.ABC):
             time.sleep(3)
         if action == "restart" and os.path.exists(paths.RESTORING):
             raise FabricError(
-                "A restore was interrupted on this host: to reset it would begin a new cluster, without the backup.",
+                "A restore was interrupted on this host: a reset would begin a new cluster, without the backup.",
                 host_name(),
                 f"{paths.RESTORING} names the backup {read_text(paths.RESTORING).strip()}",
                 "Run ipu.fabric.restore again with that backup.",
@@ -138,11 +138,11 @@ class Bootstrap(abc.ABC):
             )
         if action == "refuse":
             raise FabricError(
-                f"An interrupted kubeadm {self.command} came so far that the host may be a member of the cluster.",
+                f"kubeadm {self.command} was interrupted so late that the host may already be a member of the cluster.",
                 host_name(),
                 f"no API server says whether it is one (asked with {paths.KUBELET} and {paths.ADMIN})",
                 "See why with journalctl -u kubelet and crictl ps, and run again when the API answers. A member is"
-                " never reset. How to take the host out, only if its cluster is gone for good:"
+                " never reset. Take the host out only if its cluster is gone for good:"
                 " https://github.com/ipu-fabric/ipu.fabric/blob/main/docs/kubernetes.md#add-and-remove-hosts",
                 code="api-unreachable",
             )

@@ -233,7 +233,7 @@ class ControlPlane:
                     f"{host_name()}: {manifest(pod)}",
                     "; ".join(lost[:10]) or "kubeadm has rendered none",
                     "Put it into the ConfigMap kube-system/kubeadm-config (extraArgs, extraVolumes, extraEnvs), as an"
-                    " upgrade would lose it too, or set fabric_hardening to none.",
+                    " upgrade would lose it too. Or set fabric_hardening to none.",
                     code="wrong-state",
                 )
             files[manifest(pod)] = {"content": text, "mode": format(self.mode_of(manifest(pod)), "04o")}

@@ -123,7 +123,7 @@ def find_source(planes: t.Mapping[str, t.Mapping[str, str]]) -> str:
         "One control plane must have all keys of Secrets, so that the others can get them.",
         f"{paths.ENCRYPTION} on {', '.join(sorted(planes))}",
         "; ".join(f"{plane}: {', '.join(sorted(digests)) or 'none'}" for plane, digests in sorted(planes.items())),
-        "Put the missing keys into the file of one of them, behind the others.",
+        "Put the missing keys into the file of one of them, after the keys that it has.",
         code="wrong-state",
     )
 
@@ -174,7 +174,7 @@ def check_same(planes: t.Mapping[str, t.Mapping[str, str]]) -> None:
         found = {digests[name]: plane for plane, digests in planes.items() if name in digests}
         if len(found) > 1:
             raise FabricError(
-                "Control planes have different keys of one name: what one has written the other can't read.",
+                "Control planes have different keys under one name, so one can't read what another has written.",
                 f"{paths.ENCRYPTION} on {', '.join(sorted(found.values()))}",
                 f"two keys {name}",
                 "Find out which one etcd has been written with, and copy that file to the others.",
@@ -269,7 +269,7 @@ class Encryption:
                         "A control plane lacks a key that the others have.",
                         f"{host_name()}: {paths.ENCRYPTION}",
                         f"no {name}, and none was given",
-                        "Run again with all control planes.",
+                        "Run again with all control planes, without --limit.",
                         code="invalid-input",
                     )
                 keys[name] = generate()
@@ -302,7 +302,7 @@ class Encryption:
             raise FabricError(
                 "Some Secrets could not be written with the new key.",
                 f"etcd of {host_name()}, {REGISTRY}",
-                f"{after} of them after {TRIES} times",
+                f"{after} of them are left after {TRIES} attempts",
                 "See why with kubectl get secrets --all-namespaces; a webhook may refuse to update them. Then run"
                 " again: all keys are still there.",
                 code="command-failed",
@@ -331,9 +331,9 @@ class Encryption:
         # A Secret may have changed or been deleted since: the count in etcd shows what is left.
         if done.rc != 0 and not data:
             raise FabricError(
-                "Secrets can't be read to write them with the new key.",
+                "Secrets can't be read, so they can't be written with the new key.",
                 host_name(),
-                (done.err.strip().splitlines() or ["no end in time"])[-1],
+                (done.err.strip().splitlines() or ["timed out"])[-1],
                 "Start the API server, then run again: all keys are still there.",
                 code=done.code,
             )

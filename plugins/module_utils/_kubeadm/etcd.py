@@ -88,7 +88,7 @@ def etcdctl(node: str, *arguments: str) -> str:
         SECONDS,
         "etcdctl failed.",
         f"pod etcd-{node} on {host_name()}",
-        "See that a majority of the control planes is up: without it etcd refuses changes.",
+        "Check that a majority of the control planes is up: without it etcd refuses changes.",
     )
 
 
@@ -105,8 +105,8 @@ def remove_members(module: AnsibleModule) -> t.Dict[str, object]:
                 "Only etcd members of hosts that were reinstalled are removed.",
                 describe(member),
                 f"an etcd answers at {', '.join(alive)}, port {PORT}",
-                "See whose etcd that is, and correct the host's address (ip) in the inventory if it is another one's."
-                " Stop it only if nothing needs it.",
+                "Find out which host runs that etcd. If it is not the reinstalled one, correct the host's address (ip)"
+                " in the inventory. Stop that etcd only if nothing needs it.",
                 code="unsafe",
             )
     facts = [member_facts(member) for member in members if member not in stale]

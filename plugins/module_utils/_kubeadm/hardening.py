@@ -381,8 +381,8 @@ def harden(
             f"Only a configuration of {API_VERSION} can be hardened.",
             "ConfigMap kube-system/kubeadm-config",
             f"apiVersion {version or '(none)'}",
-            "Run kubeadm config migrate on it, or upgrade the cluster: kubeadm 1.31 and later write it so. Or set"
-            " fabric_hardening to none.",
+            "Run kubeadm config migrate on it, or upgrade the cluster: kubeadm 1.31 and later write this version. Or"
+            " set fabric_hardening to none.",
             code="wrong-state",
         )
     result: ClusterConfiguration = {**configuration}

@@ -317,13 +317,13 @@ def clear(path: str) -> None:
     real = os.path.realpath(path)  # the kernel only lists this one
     mounted = [place for place in mounted_below(read_text(MOUNTS), real) if place != real]
     if mounted:
-        next_step = "End what uses them, unmount them, then run again."
+        next_step = "Stop what uses them, unmount them, then run again."
         raise FabricError(what, path, f"still mounted: {shorten_list(mounted, 4)}", next_step, code="busy")
     try:
         for name in os.listdir(path):
             remove_path(os.path.join(path, name))
     except OSError as error:
-        next_step = "See what holds it with fuser, end that, then run again."
+        next_step = "Run fuser to see which processes hold it, end these, then run again."
         raise FabricError(
             what, str(error.filename or path), str(error.strerror or error), next_step, code="unusable-file"
         ) from error
@@ -400,9 +400,9 @@ class HostReset:
         """What is kept, and why."""
         kept = [*self.packages.kept, *self.packages.unrecorded]
         if os.path.lexists(paths.ETCD) and not runs_etcd():
-            kept.append(f"{paths.ETCD} (nothing shows that it is of kubeadm's etcd)")
+            kept.append(f"{paths.ETCD} (nothing shows that kubeadm's etcd wrote it)")
         if self.all:
-            kept += [f"{path} (this collection has not written it like that)" for path in foreign_files()]
+            kept += [f"{path} (it is not as this collection writes it)" for path in foreign_files()]
             kept += [f"{path} ({', '.join(self.others)})" for path in (DOCKER,) if self.others and os.path.isdir(path)]
         return kept
 
@@ -417,7 +417,7 @@ class HostReset:
         others = sorted(name for name, path in OTHER_KUBERNETES.items() if os.path.isdir(f"/{path}"))
         if others:
             raise FabricError(
-                "Only a cluster of kubeadm is reset.",
+                "Only hosts of a kubeadm cluster are reset.",
                 host_name(),
                 f"the host has {', '.join(others)}",
                 "Remove that with its own uninstaller, or take the host out of the inventory.",
@@ -426,7 +426,7 @@ class HostReset:
         wanted = self.module.params["ca"]
         if wanted and self.mark["ca"] and wanted != self.mark["ca"]:
             raise FabricError(
-                "Only a host of the cluster that was named is reset.",
+                "Only hosts of the named cluster are reset.",
                 host_name(),
                 f"it trusts the CA {self.mark['ca']} of {self.mark['server'] or 'another cluster'}, not {wanted}",
                 "Correct the address of this host in the inventory.",
@@ -441,7 +441,7 @@ class HostReset:
             raise FabricError(
                 "kubeadm is needed to reset the host.",
                 host_name(),
-                f"no kubeadm, and {', '.join(self.found['kubernetes'])}",
+                f"no kubeadm, but {', '.join(self.found['kubernetes'])}",
                 "Install the package kubeadm of this cluster's version, then run again.",
                 code="missing-requirement",
             )

@@ -35,7 +35,7 @@ def docker_images(names: t.Iterable[str]) -> t.List[str]:
 def why_not_pulled(image: str, done: Done) -> str:
     """The last line of the output, which is the error, worded alike for images that fail alike."""
     if done.rc is None:
-        return f"no end within {PULL_SECONDS} s"
+        return f"timed out after {PULL_SECONDS} s"
     return "".join(done.err.strip().splitlines()[-1:]).replace(image, "the image") or f"exit code {done.rc}"
 
 
@@ -58,6 +58,6 @@ def pull_images(module: AnsibleModule) -> t.Dict[str, object]:
         if done.rc != 0:
             left.setdefault(why_not_pulled(image, done), []).append(image)
     for seen, images in left.items():
-        module.warn(f"Not pulled yet, which the kubelet will try again: {', '.join(images)}. Seen: {seen}")
+        module.warn(f"Images not pulled yet; the kubelet will try again: {', '.join(images)}. Seen: {seen}")
     pulled = [image for image, done in zip(wanted, ends) if done.rc == 0]
     return outcome({"images": sorted(present)}, {"images": sorted({*present, *pulled})})

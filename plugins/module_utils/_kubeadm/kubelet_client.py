@@ -21,12 +21,12 @@ from .program import API_VERSION, Document, Kubeadm, config_file
 if t.TYPE_CHECKING:
     from ansible.module_utils.basic import AnsibleModule
 
-NEXT_STEP = "See that the key of the cluster's CA, /etc/kubernetes/pki/ca.key, is on this control plane."
+NEXT_STEP = "Check that the key of the cluster's CA, /etc/kubernetes/pki/ca.key, is on this control plane."
 
 
 def sign_client(kubeadm: Kubeadm, node: str) -> str:
     """A kubeconfig for a node's kubelet. Its server is not used. The result is secret."""
-    version = kubeadm.run("version", "--output=short", next_step="See that kubeadm works on this host.").strip()
+    version = kubeadm.run("version", "--output=short", next_step="Check that kubeadm works on this host.").strip()
     # Without the version, kubeadm would look it up on the internet.
     documents: t.List[Document] = [
         {"apiVersion": API_VERSION, "kind": "ClusterConfiguration", "kubernetesVersion": version}

@@ -146,7 +146,7 @@ class KubeletConfig:
             end = "The earlier configuration is back, and the kubelet runs with it"
             os.remove(paths.EARLIER_KUBELET_CONFIG)
         except FabricError as again:
-            end = f"The earlier configuration is back, and the kubelet does not come up with it either: {again.seen}"
+            end = f"The earlier configuration is back, but the kubelet does not come up with it either: {again.seen}"
         raise FabricError(
             "The kubelet did not come up with its new configuration.",
             f"{host_name()}: {self.path}",
@@ -161,10 +161,10 @@ class KubeletConfig:
         ready = next((each for each in conditions if each["type"] == "Ready"), None)
         if ready is None:
             raise FabricError(
-                "The kubelet's configuration is only changed where its node can be read, to see whether it comes up.",
+                "The kubelet's configuration is changed only if its node can be read, to see whether it comes up.",
                 host_name(),
                 lookup.error or f"the cluster has no node {self.node} that has reported",
-                "Start the API server, see crictl ps on its host. Then run again.",
+                "Start the API server (see crictl ps on its host), then run again.",
                 code="api-unreachable" if lookup.error else "not-found",
             )
         return ready
@@ -197,9 +197,9 @@ class KubeletConfig:
     def problem(self, pid: str, lasted: float, since: int, ready: bool) -> str:
         """Why the kubelet does not count as up; empty if it does."""
         if not pid:
-            return "the kubelet does not run"
+            return "the kubelet is not running"
         if lasted < SETTLE:
-            return "the kubelet starts again and again"
+            return "the kubelet keeps restarting"
         try:
             condition = self.read_ready()
         except FabricError as error:
@@ -207,5 +207,5 @@ class KubeletConfig:
         if heartbeat(condition) < since:
             return f"the kubelet has not reported since {condition['lastHeartbeatTime']}"
         if ready and condition["status"] != "True":
-            return f"the node was Ready before, and is not now (status {condition['status']})"
+            return f"the node was Ready before, but is not now (status {condition['status']})"
         return ""

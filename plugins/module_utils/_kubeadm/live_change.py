@@ -174,7 +174,7 @@ class LiveChange:
         try:
             self.restore()
         except NotUpError as error:
-            back = f"The earlier files are back, and it does not come up with them either ({error})"
+            back = f"The earlier files are back, but it does not come up with them either ({error})"
         raise FabricError(
             "The control plane did not come up with its new settings.",
             host_name(),

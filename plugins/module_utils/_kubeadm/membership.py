@@ -20,13 +20,13 @@ CONTROL_PLANE_LABEL = "node-role.kubernetes.io/control-plane"
 # What to do about a broken or expired host. Only one that is no longer a member may be reset.
 START = (
     "See why on its control plane (crictl ps, journalctl -u kubelet), and start its cluster. Leave this host as it is."
-    " How to take the host out, only if that cluster is gone for good:"
+    " Take the host out only if that cluster is gone for good:"
     " https://github.com/ipu-fabric/ipu.fabric/blob/main/docs/kubernetes.md#add-and-remove-hosts"
 )
 RENEW = "Run the playbook ipu.fabric.renew_certificates. The cluster is not lost: leave this host as it is."
 REMOVED = (
-    "If it was renamed, give it the name of its node. If it was removed from the cluster with kubectl delete node,"
-    " finish that with kubeadm reset on it."
+    "If the host was renamed, give it the name of its node again. If it was removed from the cluster with kubectl"
+    " delete node, finish that with kubeadm reset on it."
 )
 WORKER = "It is a worker of a cluster that runs: take it out of kube_control_plane, and put it into kube_node."
 
@@ -136,7 +136,7 @@ class Diagnosis(t.NamedTuple):
 
 def diagnose(traces: t.Sequence[str], lookup: Lookup, expired: t.Sequence[str]) -> Diagnosis:
     """Why a host is broken, and what to do about it. A host with expired certificates counts as expired instead."""
-    files = "there are " + ", ".join(traces)
+    files = "the host has " + ", ".join(traces)
     if lookup.node is None:
         answer = lookup.error or "no API server can be asked"
         if expired:
@@ -146,7 +146,7 @@ def diagnose(traces: t.Sequence[str], lookup: Lookup, expired: t.Sequence[str]) 
         return Diagnosis("broken", f"{files}, but {answer}", START)
     if not lookup.node:
         return Diagnosis("broken", f"{files}, but the cluster knows no such node", REMOVED)
-    return Diagnosis("broken", f"{files}, and the node is in a cluster, but not as a control plane", WORKER)
+    return Diagnosis("broken", f"{files}, and its node is in the cluster, but not as a control plane", WORKER)
 
 
 def ask_for_node(kubeconfig: str, name: str) -> Lookup:

@@ -62,7 +62,7 @@ def installed_version(program: str) -> str:
         raise FabricError(
             f"Could not read the version of {program}, which is installed.",
             " ".join(command),
-            f"no end within {SECONDS} s" if done.rc is None else done.err.strip() or f"rc {done.rc}",
+            f"timed out after {SECONDS} s" if done.rc is None else done.err.strip() or f"rc {done.rc}",
             "Try the command on the host; if the host is only slow, run again.",
             code=done.code,
         )

@@ -64,8 +64,8 @@ def to_yaml(documents: t.Sequence[Document]) -> str:
 # What runc prints if it may not lower OOM scores, as in a container.
 NO_CONTAINER_STARTS = ("unable to start container process", "final child's PID from pipe")
 IN_A_CONTAINER = (
-    "If this host is itself a container, set kubernetes_containerd_restrict_oom_score_adj to true, and where its kernel"
-    " settings are read-only what https://github.com/ipu-fabric/ipu.fabric/blob/main/docs/requirements.md"
+    "If this host is itself a container, set kubernetes_containerd_restrict_oom_score_adj to true; where its kernel"
+    " settings are read-only, also do what https://github.com/ipu-fabric/ipu.fabric/blob/main/docs/requirements.md"
     "#locked-memory-and-cgroups says. Otherwise:"
 )
 
@@ -127,12 +127,14 @@ class Kubeadm:
             raise FabricError(error.what, error.where, seen, step, code=error.code) from error
 
     def validate(self, config: str) -> None:
-        self.run("config", "validate", f"--config={config}", next_step="Correct the variables that it comes from.")
+        self.run(
+            "config", "validate", f"--config={config}", next_step="Correct the variables behind this configuration."
+        )
 
     def preflight(self, command: str, config: str) -> None:
         next_step = (
-            "Fix what it reports, or add it to kubernetes_ignore_preflight_errors. For cgroup v1 set instead"
-            " fabric_allow: [cgroup-v2] (for the role alone, kubernetes_cgroup_v1: true)."
+            "Fix what it reports, or add it to kubernetes_ignore_preflight_errors. For cgroup v1, set"
+            " fabric_allow: [cgroup-v2] instead (for the role alone, kubernetes_cgroup_v1: true)."
         )
         self.run(command, "phase", "preflight", f"--config={config}", next_step=next_step)
 

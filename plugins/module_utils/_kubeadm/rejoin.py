@@ -28,7 +28,7 @@ def kubectl(*arguments: str) -> str:
         SECONDS,
         "The nodes of hosts that join could not be read or changed.",
         f"kubectl {' '.join(arguments[:2])} on {host_name()}",
-        "See that the API server of this control plane answers, and run again. No host has joined.",
+        "Check that the API server of this control plane answers, then run again. No host has joined.",
     )
 
 
@@ -79,7 +79,7 @@ def wait_until_not_ready(names: t.Sequence[str], timeout: float) -> t.Dict[str, 
             raise FabricError(
                 "A host can't join under the name of a node that is Ready.",
                 "; ".join(f"node {name} ({addresses_of(node)})" for name, node in sorted(ready.items())),
-                f"Ready for {timeout:g} s, and the host of this name in the inventory has nothing of Kubernetes",
+                f"still Ready after {timeout:g} s, but the host of this name in the inventory has no Kubernetes",
                 "Another host has this name: give one of them another name. No host has joined.",
                 code="not-ours",
             )

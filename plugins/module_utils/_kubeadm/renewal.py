@@ -40,7 +40,7 @@ if t.TYPE_CHECKING:
 RENEW, RESTART = "renew", "restart"  # what a killed run may have left to do
 RESTART_SECONDS = 120
 PAUSE = 2.0  # seconds between two checks
-AGAIN = "See crictl ps --all and journalctl -u kubelet. Then run again: it goes on where it stopped."
+AGAIN = "See crictl ps --all and journalctl -u kubelet. Then run again: it continues where it stopped."
 # The CA that signs a certificate. All others are signed by the cluster's CA.
 SIGNERS = {
     "front-proxy-client": "front-proxy-ca",
@@ -119,7 +119,7 @@ def check_authorities(work: Work, found: t.Sequence[Certificate], now: float) ->
                 "Certificates can't be renewed without the CA that signs them.",
                 f"{host_name()}: {os.path.join(paths.ROOT, AUTHORITIES[name])}",
                 describe_end(authority) if authority else "no such file",
-                "A new CA is work by hand: https://kubernetes.io/docs/tasks/tls/manual-rotation-of-ca-certificates/.",
+                "Replace the CA by hand: https://kubernetes.io/docs/tasks/tls/manual-rotation-of-ca-certificates/.",
                 code="expired" if authority else "not-found",
             )
         if not os.path.exists(key_path(name)):
@@ -127,7 +127,7 @@ def check_authorities(work: Work, found: t.Sequence[Certificate], now: float) ->
                 "Certificates can't be renewed without the key of the CA that signs them.",
                 host_name(),
                 f"there is no {key_path(name)}",
-                "With a CA of your own, have these signed there (kubeadm certs generate-csr).",
+                "If the CA is your own, have it sign new certificates (kubeadm certs generate-csr).",
                 code="not-found",
             )
 
@@ -144,7 +144,7 @@ def table(found: t.Sequence[Certificate], work: Work, now: float) -> t.List[str]
     for each in found:
         end = f"{each['not_after'][:10]} {int(seconds_left(each, now) // DAY):>5} days" if each["not_after"] else ""
         lines.append(f"{each['name']:<26}{end or each['error']:<22}  {actions.get(each['name'], '')}".rstrip())
-    return [*lines, *(f"{name:<26}restart: its certificates are newer than it" for name in work.stale)]
+    return [*lines, *(f"{name:<26}restart: its certificates are newer than the process" for name in work.stale)]
 
 
 def state(found: t.Sequence[Certificate], stale: t.Sequence[str]) -> State:
@@ -247,7 +247,7 @@ class Renewal:
                 "The kubelet's client certificate has to be signed on a control plane.",
                 host_name(),
                 f"the certificate has ended or is about to, and there is no {key_path('ca')} here",
-                "Have ipu.fabric.kubeadm sign one there (command: client), and give it as the option client.",
+                "Have ipu.fabric.kubeadm sign one there (command: client), and pass it in the option client.",
                 code="expired",
             )
         return client_pem(sign_client(kubeadm, self.node))

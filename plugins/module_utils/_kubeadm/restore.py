@@ -57,7 +57,7 @@ def run(where: str, *argv: str) -> str:
         SECONDS,
         f"{where} failed.",
         f"{' '.join(argv[:6])} on {host_name()}",
-        "Fix that, then run ipu.fabric.restore again with the same backup: it starts over on this host.",
+        "Fix what it reports, then run ipu.fabric.restore again with the same backup: it starts over on this host.",
     )
 
 
@@ -74,7 +74,7 @@ def check_runtime() -> None:
     """Refuse hosts with Docker: containerd is needed to stop containers and to get etcd's program from its image."""
     if node_runtime() == DOCKER:
         raise FabricError(
-            "A backup is restored on hosts with containerd only.",
+            "A backup can only be restored on hosts with containerd.",
             host_name(),
             "its kubelet speaks to cri-dockerd",
             "Reset the hosts (ipu.fabric.reset), leave fabric_runtime out, then run ipu.fabric.restore again.",
@@ -100,7 +100,7 @@ def stop_control_plane() -> None:
                 "The old control plane must have stopped before a backup is restored.",
                 host_name(),
                 f"still listening: {', '.join(f'{name} on port {STATIC_PODS[name]}' for name in busy)}",
-                "Stop that. Then run ipu.fabric.restore again.",
+                "Stop these processes, then run ipu.fabric.restore again.",
                 code="wrong-state",
             )
         time.sleep(1)
@@ -131,10 +131,10 @@ def find_targets(found: t.Sequence[str], place: str) -> t.Dict[str, str]:
 
 def no_room(path: str, seen: str) -> FabricError:
     return FabricError(
-        "A restore needs room on the control plane.",
+        "A restore needs free space on the control plane.",
         f"{path} on {host_name()}",
         seen,
-        "Make room there, then run ipu.fabric.restore again. Nothing was stopped and nothing was moved.",
+        "Free space there, then run ipu.fabric.restore again. Nothing was stopped and nothing was moved.",
         code="unusable-file",
     )
 
@@ -155,7 +155,7 @@ def check_movable(found: t.Sequence[str]) -> None:
     mounts = [path for path in found if os.path.ismount(path)]
     if mounts:
         raise FabricError(
-            "What a control plane has is renamed before a backup is put back, and a mount can't be.",
+            "A restore renames the former data of a control plane, but a mount point can't be renamed.",
             host_name(),
             f"mounted: {', '.join(mounts)}",
             "Mount it one directory higher, as /var/lib/etcd instead of /var/lib/etcd/member.",
@@ -219,7 +219,7 @@ def check_names(members: t.Sequence[tarfile.TarInfo]) -> None:
     missing = [name for name in (backup.SNAPSHOT, f"{backup.PKI}/ca.key".lstrip("/")) if name not in names]
     if strange or missing:
         raise FabricError(
-            "The archive is not one of a control plane.",
+            "The archive is not a backup of a control plane.",
             f"{STAGING} on {host_name()}",
             f"no {', '.join(missing)}" if missing else f"it has {', '.join(dict.fromkeys(strange))}",
             "Restore a directory that ipu.fabric.backup has written.",
@@ -275,7 +275,7 @@ def verified_archive(module: AnsibleModule) -> t.Iterator[t.Tuple[tarfile.TarFil
     digest = file_digest(path)
     if digest != params["sha256"]:
         raise FabricError(
-            "The archive was damaged on its way.",
+            "The archive was damaged in transit.",
             f"{path} on {host_name()}",
             f"its SHA-256 is {digest}, the backup says {params['sha256']}",
             "Run again: it is copied again.",

@@ -61,7 +61,7 @@ def broken(path: str, seen: str) -> FabricError:
         "The snapshot of etcd is incomplete.",
         f"{path} on {host_name()}",
         seen,
-        "Take another one, from another control plane if it happens again; to restore, take another backup.",
+        "Take another snapshot, from another control plane if it happens again. For a restore, use another backup.",
         code="wrong-content",
     )
 
@@ -70,7 +70,7 @@ def check_snapshot(path: str) -> Snapshot:
     """Verify by a snapshot's own digest that it is complete."""
     size = os.path.getsize(path)
     if size <= DIGEST or size % PAGE != DIGEST:
-        raise broken(path, f"{size} bytes, where a database and a digest of {DIGEST} bytes should be")
+        raise broken(path, f"it has {size} bytes, which is not the size of a database and a digest of {DIGEST} bytes")
     body, whole, left = hashlib.sha256(), hashlib.sha256(), size - DIGEST
     with open(path, "rb") as file:
         while left:
@@ -83,7 +83,7 @@ def check_snapshot(path: str) -> Snapshot:
         digest = file.read(DIGEST)
         whole.update(digest)
     if digest != body.digest():
-        raise broken(path, f"its digest is {digest.hex()}, its data have {body.hexdigest()}")
+        raise broken(path, f"its digest is {digest.hex()}, that of its data is {body.hexdigest()}")
     return {"path": path, "bytes": size, "sha256": whole.hexdigest()}
 
 
@@ -100,7 +100,7 @@ def check_destination(path: str, size: int) -> None:
     else:
         free = os.statvfs(directory)
         if free.f_bavail * free.f_frsize < size:
-            seen = f"{free.f_bavail * free.f_frsize} bytes are free there, and etcd has {size}"
+            seen = f"{free.f_bavail * free.f_frsize} bytes are free there, and etcd needs {size}"
     if seen:
         raise FabricError(
             "The snapshot of etcd needs a new file, and room for it.",

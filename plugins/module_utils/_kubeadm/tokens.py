@@ -18,7 +18,7 @@ from .program import API_VERSION, Document, Kubeadm, config_file
 if t.TYPE_CHECKING:
     from ansible.module_utils.basic import AnsibleModule
 
-NEXT_STEP = "See that the control plane is healthy."
+NEXT_STEP = "Check that the control plane is healthy."
 
 
 class Discovery(t.TypedDict):
@@ -88,7 +88,7 @@ def delete_token(module: AnsibleModule) -> t.Dict[str, object]:
     name = module.params["discovery"]["token"].partition(".")[0]
     if module.check_mode:
         return {"changed": True}
-    next_step = f"{NEXT_STEP} Then delete it there: kubeadm token delete {name}. It ends by itself after its time."
+    next_step = f"{NEXT_STEP} Then delete the token there: kubeadm token delete {name}. It also expires by itself."
     with hold_lock(module.params["lock_timeout"]) as lock:
         try:
             Kubeadm(module, lock).run("token", "delete", name, next_step=next_step)

@@ -26,7 +26,7 @@ if t.TYPE_CHECKING:
 
 COMPONENTS = ("kube-apiserver", "kube-controller-manager", "kube-scheduler")
 ETCD = "etcd"  # has its own releases
-NEXT_STEP = "Fix what is reported (see crictl ps, too), then run again: it goes on here."
+NEXT_STEP = "Fix what is reported (see crictl ps, too), then run again: it continues here."
 
 
 class NodeRelease(t.TypedDict):
@@ -97,7 +97,7 @@ def upgrade_host(module: AnsibleModule) -> t.Dict[str, object]:
             "Only nodes with containerd are upgraded.",
             host_name(),
             "its kubelet speaks to cri-dockerd",
-            "Upgrade it with kubeadm, as its guide says.",
+            "Upgrade this node with kubeadm, as the guide of kubeadm says.",
             code="wrong-state",
         )
     if module.check_mode:

@@ -120,7 +120,7 @@ def still_edited(cluster: Cluster, rendered: t.Iterable[Rendered]) -> t.List[str
         if each.value(current) == each.wanted:
             continue
         name = each.path.rpartition("/")[2]
-        left.append(f"{each.kind} {name} says {each.value(current)!r}, planned is {each.wanted!r}")
+        left.append(f"{each.kind} {name} says {each.value(current)!r}, but {each.wanted!r} is planned")
         if query(NOTE, current):
             version = query("metadata.resourceVersion", current)
             body: Object = {"metadata": {"resourceVersion": version, "annotations": {REVISION: None}}}

@@ -52,7 +52,7 @@ class Reader:
     def is_late(self, what: str, where: str) -> bool:
         if time.monotonic() <= self.give_up:
             return False
-        self.gap(what, where, "the time for the API was over")
+        self.gap(what, where, "the time limit for the API was reached")
         return True
 
     def objects(self, version: str, kind: str, namespace: str = "", ours: bool = True) -> t.List[Object]:

@@ -165,7 +165,7 @@ def as_text(files: Files, problems: t.Sequence[Problem]) -> t.List[str]:
     parts = [f"{name} {version}" for name, version in versions.items()] if isinstance(versions, dict) else []
     lines = [printable(f"Archive of {about.get('time', 'an unknown time')}: {', '.join(parts)}")]
     number = collections.Counter(problem.level for problem in problems)
-    lines.append(", ".join(f"{number[level]} {level}" for level in LEVELS) if problems else "Nothing is wrong in it.")
+    lines.append(", ".join(f"{number[level]} {level}" for level in LEVELS) if problems else "Nothing wrong was found.")
     for _key, alike in itertools.groupby(problems, key=lambda problem: (problem.level, problem.source, problem.check)):
         same = list(alike)
         for problem in same[:FEW]:

@@ -520,7 +520,7 @@ def run_both(run: Run, check: str, job: PairTest) -> t.Tuple[Answers, Answers]:
 
 
 def _last_words(end: parsers.Answer, seconds: int) -> str:
-    words = {TIMED_OUT: f"no end within {seconds} s", STOPPED: "waited for the client"}
+    words = {TIMED_OUT: f"timed out after {seconds} s", STOPPED: "waited for the client"}
     return words.get(end.rc) or telling_line(end.text)
 
 

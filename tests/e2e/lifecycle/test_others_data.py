@@ -74,7 +74,7 @@ def test_the_cluster_is_taken_away(furnished: tuple[Bed, str]) -> None:
     bed.on("w1", MOUNT)
     name = bed.on("cp1", "grep -o 'https://.*' /etc/kubernetes/admin.conf").strip()[len("https://") :]
     listing = bed.play("reset", fabric_reset="cluster")
-    assert "50-memlock.conf (this collection has not written it like that)" in " ".join(listing.shown.split())
+    assert "50-memlock.conf (it is not as this collection writes it)" in " ".join(listing.shown.split())
     result = bed.play("reset", fabric_reset="cluster", fabric_reset_name=name)
     assert result.code == 0, result.tail()
     assert bed.on("w1", SUMS) == sums

@@ -59,6 +59,6 @@ def test_images_that_are_not_there(calico: Bed) -> None:
     """The run ends early, and not well, though both nodes are Ready."""
     result = calico.play("plan kubernetes", kubernetes_calico_installation={"imagePrefix": "no-"})
     assert result.code != 0
-    assert "this can't become ready by waiting" in result.shown
+    assert "waiting longer can't help" in result.shown
     assert "container calico-typha: " in result.shown
     assert "quay.io/calico/no-typha:v" in result.shown

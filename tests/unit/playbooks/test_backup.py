@@ -63,11 +63,11 @@ def test_a_failure_leaves_nothing(tmp_path):
     given = answers(tmp_path)
     given["control_plane_backup"]["localhost"] = {
         "failed": True,
-        "msg": "control-plane.tar.gz did not arrive as it was sent",
+        "msg": "control-plane.tar.gz did not arrive as sent",
     }
     done = play(tmp_path, "ipu.fabric.backup", GROUPS, given)
     assert done.code != 0
-    assert "did not arrive as it was sent" in done.said
+    assert "did not arrive as sent" in done.said
     assert os.listdir(tmp_path / "artifacts/backups") == []
     assert not (tmp_path / "control-plane.tar.gz").exists()
 

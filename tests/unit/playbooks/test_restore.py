@@ -133,10 +133,10 @@ def test_a_control_plane_that_was_not_set_aside(tmp_path, lost):
 def test_a_backup_that_the_first_control_plane_can_not_take(tmp_path):
     """Its disk is full, or it lacks etcd's image: no other control plane was stopped for it."""
     found = hosts_to_restore(tmp_path)
-    found["control_plane_restore"]["cp1 verified"] = {"failed": True, "msg": "A restore needs room"}
+    found["control_plane_restore"]["cp1 verified"] = {"failed": True, "msg": "A restore needs free space"}
     done = restore(tmp_path, found, _kubernetes_put_back=str(tmp_path / "put/control-plane.tar.gz"))
     assert done.code != 0
-    assert "A restore needs room" in done.said
+    assert "A restore needs free space" in done.said
     assert sorted(states(done)) == [("cp1", "read"), ("cp1", "verified"), ("cp2", "read")]
 
 

@@ -82,8 +82,8 @@ def test_every_code_has_a_meaning() -> None:
         (Done(1, "out\n"), "out", "command-failed"),
         (Done(3), "rc 3", "command-failed"),
         (Done(127, "", "ip: not found"), "ip: not found", "missing-requirement"),
-        (Done(None), "no end within 60 s", "timeout"),
-        (Done(None, "", "waiting"), "no end within 60 s: waiting", "timeout"),
+        (Done(None), "timed out after 60 s", "timeout"),
+        (Done(None, "", "waiting"), "timed out after 60 s: waiting", "timeout"),
         (Done(1, "", "a" * 900 + "b"), "a" * 799 + "b", "command-failed"),
     ],
 )

@@ -41,8 +41,8 @@ def test_packages_and_images_of_roles_without_a_chart() -> None:
 @pytest.mark.parametrize(
     ("parts", "seen", "said"),
     [
-        ({}, {"directory": ""}, "fabric_bundle is '', and the plan is there"),
-        ({}, {"plan": {}}, "fabric_bundle is '/media', and the plan is not there"),
+        ({}, {"directory": ""}, "fabric_bundle is '', and the plan exists"),
+        ({}, {"plan": {}}, "fabric_bundle is '/media', and the plan does not exist"),
         ({"findings": [{"level": "error", "check": "mtu", "what": "Too small."}]}, {}, "Too small."),
         ({"cluster": {"runtime": {"name": "docker"}}}, {}, "fabric_runtime docker"),
     ],

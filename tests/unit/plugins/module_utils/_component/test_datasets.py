@@ -58,14 +58,14 @@ def test_what_a_site_sets():
     [
         ({"server": ""}, "imagenet: no server"),
         ({"name": ""}, "entry 1: no name"),
-        ({"name": "Image"}, "'Image' is no DNS-1123 label"),
-        ({"namespace": "a_b"}, "'a_b' is no DNS-1123 label"),
-        ({"volume": "-v"}, "'-v' is no DNS-1123 subdomain"),
+        ({"name": "Image"}, "'Image' is not a DNS-1123 label"),
+        ({"namespace": "a_b"}, "'a_b' is not a DNS-1123 label"),
+        ({"volume": "-v"}, "'-v' is not a DNS-1123 subdomain"),
         ({"server": "10.1.0.5:/x"}, "neither a name nor an address"),
         ({"path": "export"}, "'export' is not absolute"),
         ({"size": "lots"}, "'lots' is not like 500Gi"),
         ({"access_modes": ["RWX"]}, "are not among ReadWriteMany"),
-        ({"mount_options": ["hard,intr"]}, "is one word"),
+        ({"mount_options": ["hard,intr"]}, "must be one word"),
         ({"read_only": True, "access_modes": ["ReadWriteMany"]}, "exclude each other"),
     ],
 )

@@ -110,7 +110,7 @@ def test_a_member_comes_before_the_first_of_the_group() -> None:
 @pytest.mark.parametrize(
     ("state", "what", "step"),
     [
-        ("broken", "w1 has parts of a Kubernetes node, and its cluster does not confirm that it is one.", "Start its"),
+        ("broken", "w1 has parts of a Kubernetes node, but its cluster does not confirm that it is one.", "Start its"),
         ("expired", "Certificates of the cluster that w1 is in have expired.", "Start its cluster. Then run again."),
         (
             {"membership": "member", "kubelet": "1.34.1"},

@@ -419,7 +419,7 @@ def test_nothing_of_it_without_an_address_or_on_a_worker() -> None:
 
 
 def test_keepalived_of_somebody_else_is_left_alone() -> None:
-    with pytest.raises(FabricError, match="does something else, which is left alone"):
+    with pytest.raises(FabricError, match="already serves another purpose, and is left alone"):
         wish({"keepalived": "others"}, control_plane_vip=VIP)
 
 

@@ -176,7 +176,7 @@ def test_where_it_runs():
 
 @pytest.mark.parametrize("name", ["", "MNIST", "a_b", "-a", "a-", "a" * 64, "a.b"])
 def test_names_that_kubernetes_refuses(name):
-    with pytest.raises(FabricError, match="name that Kubernetes takes"):
+    with pytest.raises(FabricError, match="name that Kubernetes accepts"):
         objects(name=name)
 
 

@@ -30,7 +30,7 @@ def test_control_planes_one_at_a_time_then_workers(size: int, workers: t.List[t.
             "other",
             [NODE],
             "",
-            "its machine-id is id-w1, and that of the host other. w1 was not rebooted.*kubeadm reset",
+            "its machine-id is id-w1, but that of the host is other. w1 was not rebooted.*kubeadm reset",
         ),
         ("id-w1", [], "", "no such node in that cluster. w1 was not rebooted.*kubeadm reset"),
         (

@@ -195,9 +195,9 @@ VLAN = CHAIN.replace('"plugins":[', '"plugins":[{"type":"ifacer","interfaces":["
         (VLAN, {"vlan": 7}, ""),
         (CHAIN.replace("9000", "0"), {"mtu": 0}, ""),
         (CHAIN.replace("rail-0-v4", "rail-1-v4"), {}, "ipam="),
-        (CHAIN, {"vlan": 7}, "planned is 'enp11s0f0np0.7'"),
+        (CHAIN, {"vlan": 7}, "but 'enp11s0f0np0.7' is planned"),
         (CHAIN.replace('"macvlan"', '"ipvlan"'), {}, "type=None"),
-        ('{"plugins":[]}', {}, "type=None"),
+        ('{"plugins":[]}', {}, "is not a CNI configuration"),
     ],
 )
 def test_attachment(config, change, fault):

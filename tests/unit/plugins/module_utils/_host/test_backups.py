@@ -38,7 +38,7 @@ def test_to_prune(names, keep, pruned):
         ({"a": "1"}, {"a": "1"}, []),
         ({"a": "1", "b": "2"}, {"a": "1"}, ["b is missing"]),
         ({"a": "1"}, {"a": "2"}, ["a has changed"]),
-        ({"a": "1"}, {"a": "1", "b": "2"}, ["b is in no list"]),
+        ({"a": "1"}, {"a": "1", "b": "2"}, ["b is not in the list"]),
     ],
 )
 def test_faults(said, found, wrong):
@@ -131,13 +131,13 @@ def test_check_mode(part):
 
 
 def test_what_did_not_arrive_is_not_sealed(part):
-    with pytest.raises(FabricError, match=r"control-plane\.tar\.gz did not arrive as it was sent"):
+    with pytest.raises(FabricError, match=r"control-plane\.tar\.gz did not arrive as sent"):
         seal(part, expected={"control-plane.tar.gz": "0" * 64})
     assert sorted(os.listdir(part.parent)) == [*DAYS, f"{NEW}.part"]
 
 
 def test_another_name(part):
-    with pytest.raises(FabricError, match="has the time as its name"):
+    with pytest.raises(FabricError, match="must be named after its time"):
         seal(part, name="latest")
 
 
@@ -146,7 +146,7 @@ def test_another_name(part):
     [
         (lambda path: (path / "control-plane.tar.gz").write_bytes(b"Keys"), "control-plane.tar.gz has changed"),
         (lambda path: (path / "backup.json").unlink(), "backup.json is missing"),
-        (lambda path: (path / "more").touch(), "more is in no list"),
+        (lambda path: (path / "more").touch(), "more is not in the list"),
         (lambda path: (path / "SHA256SUMS").unlink(), "no file SHA256SUMS"),
         (lambda path: path.rename(path.with_name("gone")), "no such directory"),
     ],

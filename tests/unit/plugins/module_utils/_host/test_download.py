@@ -231,7 +231,7 @@ def test_a_tool_that_nobody_knows_is_asked_for_its_release(tool):
     module = tool(version=[""])
     assert download.install(module)["changed"] is False
     assert (
-        f"says of itself that it is v3.22.0. No digest of the program is known. Next: give its sha256, {TOOL_DIGEST}"
+        f"reports the release v3.22.0, but no digest of the program is known. Next: give its sha256, {TOOL_DIGEST}"
         in (module.warnings[0])
     )
 

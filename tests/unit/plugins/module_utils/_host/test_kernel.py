@@ -72,7 +72,7 @@ Module = functools.partial(fake.Module, name="kubernetes", modules=[], sysctl={}
 
 def test_a_module_that_can_not_be_loaded(monkeypatch):
     monkeypatch.setattr(kernel, "has_module", lambda name: False)
-    with pytest.raises(FabricError, match="has no br_netfilter") as caught:
+    with pytest.raises(FabricError, match="has no module br_netfilter") as caught:
         kernel.load_module(Module((1, "", "modprobe: FATAL: Module br_netfilter not found")), "br_netfilter")
     assert "FATAL" in caught.value.seen
 

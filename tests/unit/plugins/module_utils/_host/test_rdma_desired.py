@@ -210,7 +210,7 @@ def test_a_vlan_is_changed_after_what_lies_below():
     plan = plans.plan_host(wanted, seen(links))
     assert [argv[-1] for argv in plan.commands] == ["9000", "rail0", "9000"]
     assert [argv[4] for argv in plan.commands] == ["ens1f0", "dev", "ens1f0.5"]
-    assert plan.notes == ["ens1f0: PFC and trust stay as they are, neither mlnx_qos nor dcb can set them."]
+    assert plan.notes == ["ens1f0: PFC and trust stay as they are: neither mlnx_qos nor dcb can set them."]
 
 
 def test_a_name_that_another_nic_has_is_refused():

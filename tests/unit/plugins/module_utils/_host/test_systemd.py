@@ -32,7 +32,7 @@ time="2026-11-26T09:34:28.767908386Z" level=warning msg="failed to load plugin i
 error="invalid plugin config: `mirrors` cannot be set when `config_path` is provided"
 time="2026-11-26T09:34:28.767918386Z" level=info msg="containerd successfully booted in 0.4 s"
 """
-NO_CRI = cri.Silence("/run/containerd/containerd.sock answers, and has no CRI", True)
+NO_CRI = cri.Silence("/run/containerd/containerd.sock answers but has no CRI", True)
 
 
 @pytest.fixture(autouse=True)
@@ -315,7 +315,7 @@ def test_a_runtime_that_does_not_work_gets_its_former_files(tmp_path, monkeypatc
     assert f"{kept}:2, {new}:2" in error.value.where
     # Somebody may have edited them since.
     assert module.backups[-2:] == [str(kept), str(new)]
-    assert f"What it refused: {kept}~, {new}~" in error.value.seen
+    assert f"Copies of the refused files: {kept}~, {new}~" in error.value.seen
     assert "secret" not in str(error.value)
     assert not list(folder.iterdir())
 
@@ -372,7 +372,7 @@ def test_a_runtime_that_runs_is_asked_although_nothing_is_to_be_done(tmp_path, m
     monkeypatch.setattr(systemd, "is_stale", lambda *_values: False)
     answers.append(NO_CRI)
     module, run = apply(monkeypatch, [], content="")
-    with pytest.raises(FabricError, match="containerd is active and does not work"):
+    with pytest.raises(FabricError, match="containerd is active but does not work"):
         run()
     assert module.commands == []
     assert run()["changed"] is False
@@ -395,7 +395,7 @@ def test_a_runtime_may_need_a_while(monkeypatch, runtime):
     assert answers == []
     monkeypatch.setattr(systemd, "ANSWER_SECONDS", -1)
     answers += [cri.Silence("starting", False)] * 3
-    with pytest.raises(FabricError, match="active and does not work"):
+    with pytest.raises(FabricError, match="active but does not work"):
         systemd.wait_for_answer("containerd")
     assert len(answers) == 2
 

@@ -120,8 +120,8 @@ def test_redact(text, shown):
         (Done(3, "", "unreachable\n"), "rc 3, stderr 'unreachable'"),
         (Done(0, "garbage", ""), "rc 0, stdout 'garbage'"),
         (Done(0, "", ""), "rc 0, no output"),
-        (Done(None, "", " \n"), "no end within the time-out, no output"),
-        (Done(None, "early", ""), "no end within the time-out, stdout 'early'"),
+        (Done(None, "", " \n"), "timed out, no output"),
+        (Done(None, "early", ""), "timed out, stdout 'early'"),
     ],
 )
 def test_quote(done, seen):
@@ -296,7 +296,7 @@ def test_options_of_the_command(vipu, tmp_path):
         ("echo garbage", [], "did not say where", "rc 0, stdout 'garbage'"),
         ("head -c 3000 /dev/zero", [], "did not say where", "rc 0"),
         ("echo 'host: http://10.5.0.20'", [], "must be host:port", "http://10.5.0.20"),
-        ("echo 'host: 10.5.0.20:99999'", [], "must be host:port", "99999 is no port"),
+        ("echo 'host: 10.5.0.20:99999'", [], "must be host:port", "99999 is not a port"),
         ("echo 'host: nobody.example.com:8090'", [], "must resolve", "nobody.example.com: "),
         ("echo 'host: localhost:8090'", ["::1", "127.0.0.1"], "other hosts and pods", "::1, 127.0.0.1"),
         ("echo 'host: 127.0.0.1:8090'", [], "other hosts and pods can reach", "127.0.0.1"),

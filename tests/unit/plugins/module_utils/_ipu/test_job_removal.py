@@ -96,7 +96,7 @@ def test_webhooks_that_another_run_has_restored_meanwhile_are_ignored_again(igno
 def test_a_webhook_of_somebody_else_is_named():
     cluster = Cluster(job("a", job_spec.FINALIZER))
     cluster.errors = {"a": [RefusalError(500, SILENT)] * 1000}
-    with pytest.raises(FabricError, match=r"IPUJob n/a was to be removed.*failed calling webhook .v.") as error:
+    with pytest.raises(FabricError, match=r"IPUJob n/a could not be removed.*failed calling webhook .v.") as error:
         job_removal.remove_finalizers(cluster, [cluster.get("a")])
     assert "not the IPU operator's" in error.value.next_step
 

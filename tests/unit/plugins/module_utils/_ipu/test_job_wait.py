@@ -99,7 +99,7 @@ def test_a_job_counts_as_deleted_after_a_while():
     cluster.job = None
     assert waiting.observe() is None
     clock.now = job_wait.PATIENCE
-    with pytest.raises(FabricError, match="was deleted while it was waited for"):
+    with pytest.raises(FabricError, match="was deleted during the wait"):
         waiting.observe()
 
 
@@ -177,7 +177,7 @@ def test_an_operator_is_asked_for_again_after_a_while():
     clock, cluster = Clock(), Cluster(job("Pending"))
     waiting, _lines = a_wait(cluster, clock)
     for clock.now in (0, 14):
-        assert "the IPU operator is not there" in str(waiting.observe().awaited)
+        assert "the IPU operator does not run" in str(waiting.observe().awaited)
         cluster.pods = [operator()]
     clock.now = 15
     assert waiting.observe().awaited == []

@@ -44,7 +44,7 @@ def pod(ready="True", name="manager"):
     [
         ([pod()], ""),
         ([pod("False", "old"), pod()], ""),
-        ([], "is not there"),
+        ([], "does not run"),
         ([pod("False")], "no ready pod (o/manager)"),
     ],
 )

@@ -129,7 +129,7 @@ def test_of_a_dead_node_nothing_is_waited_for(monkeypatch):
 @pytest.mark.parametrize(
     ("lost", "seen"),
     [
-        (pod("bare", owner=""), "nothing brings it back"),
+        (pod("bare", owner=""), "no controller would recreate it"),
         (pod("data", spec={"volumes": [{"name": "a", "emptyDir": {}}]}), "data in an emptyDir"),
     ],
 )

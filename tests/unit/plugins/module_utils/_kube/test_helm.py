@@ -386,7 +386,7 @@ def test_a_chart_has_to_be_the_expected_one(tmp_path):
     for path, expected, seen in (
         (chart, digest, "The chart is not the expected one"),
         (chart, "5", "A digest is not valid"),
-        (tmp_path, digest, "has to be a packed one"),
+        (tmp_path, digest, "must be packed"),
     ):
         with pytest.raises(FabricError, match=seen):
             helm.check_chart(str(path), expected, "here")

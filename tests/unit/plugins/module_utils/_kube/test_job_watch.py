@@ -168,7 +168,7 @@ def test_a_pod_whose_volume_is_not_there_is_named(message, fault):
 
 def test_a_job_that_is_gone():
     problems = watch(Cluster(None)).problems()
-    assert [(p.text, p.fault) for p in problems] == [("Job ml/mnist is not there", True)]
+    assert [(p.text, p.fault) for p in problems] == [("Job ml/mnist does not exist", True)]
 
 
 def role(found, name):

@@ -96,5 +96,5 @@ def test_the_config_map(monkeypatch, text, check_mode, changed, writes):
 
 
 def test_somebody_else_changes_the_config_map(monkeypatch):
-    with pytest.raises(FabricError, match="wait for it to end"):
+    with pytest.raises(FabricError, match="Wait until that has ended"):
         apply(monkeypatch, Memory(TEXT, status=409))

@@ -119,7 +119,7 @@ def test_a_key_that_did_not_sign_it():
     mine, theirs = (key.public_bytes(serialization.Encoding.DER, point) for key in (one, other))
     der = x509.load_pem_x509_csr(pem()).public_bytes(serialization.Encoding.DER).replace(mine, theirs)
     forged = b"-----BEGIN CERTIFICATE REQUEST-----\n" + base64.encodebytes(der) + b"-----END CERTIFICATE REQUEST-----\n"
-    assert kubelet_requests.why_not(request(request=forged), NODES) == "its signature is not that of its key"
+    assert kubelet_requests.why_not(request(request=forged), NODES) == "it is not signed with its own key"
 
 
 def test_a_node_without_a_planned_address_gets_none():

@@ -144,12 +144,12 @@ def test_a_namespace_goes_with_what_belongs_to_it(monkeypatch, left):
     ("home", "left", "why"),
     [
         (obj("Namespace", "home", OURS, KUBECTL), None, "somebody else has written to it as well"),
-        (HOME, obj("Secret", "pull", KUBECTL, namespace="home"), "somebody else's Secret home/pull is in it"),
-        (HOME, obj("Pod", "p", KUBECTL, namespace="home"), "somebody else's Pod home/p is in it"),
+        (HOME, obj("Secret", "pull", KUBECTL, namespace="home"), "it contains somebody else's Secret home/pull"),
+        (HOME, obj("Pod", "p", KUBECTL, namespace="home"), "it contains somebody else's Pod home/p"),
         (
             HOME,
             obj("Secret", "sh.helm.release.v1.other.v1", KUBECTL, namespace="home"),
-            "somebody else's Secret home/sh.helm.release.v1.other.v1 is in it",
+            "it contains somebody else's Secret home/sh.helm.release.v1.other.v1",
         ),
     ],
 )

@@ -28,7 +28,7 @@ def daemonset(**status):
         (daemonset(desiredNumberScheduled=2, updatedNumberScheduled=2, numberAvailable=2), ""),
         (daemonset(desiredNumberScheduled=2, updatedNumberScheduled=1, numberAvailable=2), "1 of 2 pods are ready"),
         (deployment(updatedReplicas=1, readyReplicas=1), "0 of 1 pods are ready"),  # not for minReadySeconds
-        (daemonset(), "0 nodes are to run it"),
+        (daemonset(), "0 nodes are selected to run it"),
     ],
 )
 def test_rollout_pending(workload, reason):
@@ -108,9 +108,14 @@ class FakeCluster:
         ({"state": "ready", "conditions": [READY]}, "Reconciled", True, []),
         ({"state": "ready", "conditions": [NO_GPU]}, "", True, []),
         ({"state": "ready"}, "", True, []),
-        ({"state": "ready", "conditions": [NO_GPU]}, "Reconciled", False, ["(NoGPUNodes: No GPU node found), wanted"]),
+        (
+            {"state": "ready", "conditions": [NO_GPU]},
+            "Reconciled",
+            False,
+            ["(NoGPUNodes: No GPU node found), expected"],
+        ),
         ({"state": "notReady", "conditions": BROKEN}, "Reconciled", False, ["OperandNotReady: states not ready"]),
-        ({"state": "notReady"}, "", False, ["status.state=notReady, wanted is ready"]),
+        ({"state": "notReady"}, "", False, ["status.state=notReady, expected ready"]),
         ({"state": "notReady"}, "", True, ["status.state=notReady", "no node has the label mig=1"]),
         (
             {"state": "notReady", "reason": "r", "appliedStates": [{"name": "ofed", "state": "notReady"}]},
@@ -376,7 +381,7 @@ def test_what_does_not_have_to_be_there():
     assert readiness.ObjectWatch(Empty(), params).problems() == []
     params["objects"] = [{**DNS, "required": True}]
     assert [each.text for each in readiness.ObjectWatch(Empty(), params).problems()] == [
-        "Deployment kube-system/coredns is not there"
+        "Deployment kube-system/coredns does not exist"
     ]
 
 

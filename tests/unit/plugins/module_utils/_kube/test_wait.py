@@ -88,8 +88,11 @@ JOB = {"name": "mnist", "namespace": "ml", "kind": "Job", "log_lines": 5}
     [
         ({"nodes": []}, ["w1: NoCNI"]),
         ({"nodes": ["w2"]}, []),
-        ({"attachments": [RAIL]}, ["NetworkAttachmentDefinition jobs/rail is not there"]),
-        ({"nodes": ["w1"], "attachments": [RAIL]}, ["w1: NoCNI", "NetworkAttachmentDefinition jobs/rail is not there"]),
+        ({"attachments": [RAIL]}, ["NetworkAttachmentDefinition jobs/rail does not exist"]),
+        (
+            {"nodes": ["w1"], "attachments": [RAIL]},
+            ["w1: NoCNI", "NetworkAttachmentDefinition jobs/rail does not exist"],
+        ),
         ({"job": {**JOB, "kind": "MPIJob"}}, []),
         ({"pods": [{"name": "", "namespace": "jobs", "hosts": []}]}, []),
     ],
@@ -103,7 +106,7 @@ def test_all_that_is_named_is_waited_for(monkeypatch):
     with pytest.raises(FabricError) as error:
         wait_for(monkeypatch, nodes=["w1"], attachments=[RAIL])
     assert error.value.what == "Waiting for nodes and network attachments took too long."
-    assert error.value.seen == "w1: NoCNI; NetworkAttachmentDefinition jobs/rail is not there"
+    assert error.value.seen == "w1: NoCNI; NetworkAttachmentDefinition jobs/rail does not exist"
     assert "journalctl -u kubelet" in error.value.next_step
     assert "controller that creates them" in error.value.next_step
 

@@ -91,7 +91,7 @@ def test_a_backup_that_is_at_work_is_waited_for(host):
 def test_keys_of_secrets_where_no_restore_writes(host):
     (host / "manifest").write_text(f"- --encryption-provider-config={host}/enc.yaml")
     (host / "enc.yaml").write_text("aescbc")
-    with pytest.raises(FabricError, match=r"no enc\.yaml below .*/etc, where alone a restore writes"):
+    with pytest.raises(FabricError, match=r"no enc\.yaml below .*/etc, the only place a restore writes to"):
         backup.back_up(Module(timeout=60))
 
 

@@ -398,7 +398,7 @@ def test_the_images_of_our_containerd_go_with_it(host):
 
 
 def test_a_host_of_another_cluster_is_refused(host):
-    with pytest.raises(FabricError, match="Only a host of the cluster that was named is reset"):
+    with pytest.raises(FabricError, match="Only hosts of the named cluster are reset"):
         reset(ca="fedcba9876543210")
     assert host.exists("/var/lib/etcd/member")
 
@@ -444,7 +444,7 @@ def test_an_etcd_that_is_not_of_kubeadm_keeps_its_data(host, manifest):
         host.write("/etc/kubernetes/manifests/etcd.yaml", manifest)
     result = reset(installed=True)
     assert host.exists(OWN_ETCD)
-    assert f"{paths.ETCD} (nothing shows that it is of kubeadm's etcd)" in result["kept"]
+    assert f"{paths.ETCD} (nothing shows that kubeadm's etcd wrote it)" in result["kept"]
     assert not host.exists("/var/lib/ipu-fabric/etcd-to-remove")
 
 
@@ -531,10 +531,7 @@ def test_files_of_others_with_names_of_ours_stay(host):
     result = reset(installed=True)
     for path, text in FOREIGN.items():
         assert (host.root / path[1:]).read_text() == text, path
-    assert (
-        f"{host.root}/etc/sysctl.d/99-z-kubernetes.conf (this collection has not written it like that)"
-        in result["kept"]
-    )
+    assert f"{host.root}/etc/sysctl.d/99-z-kubernetes.conf (it is not as this collection writes it)" in result["kept"]
 
 
 def test_files_that_this_collection_writes_are_known_as_such(monkeypatch):
@@ -740,7 +737,7 @@ def test_parts_of_cri_dockerd_that_are_of_others_stay(host, theirs):
     host.write(theirs, "theirs")
     result = reset(installed=True)
     assert [path for path in host_reset.CRI_DOCKER if os.path.exists(path)] == [f"{host.root}{theirs}"]
-    assert f"{host.root}{theirs} (this collection has not written it like that)" in result["kept"]
+    assert f"{host.root}{theirs} (it is not as this collection writes it)" in result["kept"]
 
 
 def test_docker_is_started_for_kubeadm(host):

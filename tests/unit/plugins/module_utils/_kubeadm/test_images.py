@@ -20,7 +20,7 @@ def test_images_that_are_there_are_not_pulled(monkeypatch, make_module):
     assert result["changed"]
     assert result["diff"]["after"] == {"images": ["kube-proxy:v1", "pause:3.10.1"]}
     assert module.warnings == [
-        "Not pulled yet, which the kubelet will try again: missing:v1, missing:v2. "
+        "Images not pulled yet; the kubelet will try again: missing:v1, missing:v2. "
         "Seen: ctr: failed to resolve image: the image: not found"
     ]
     assert sorted(pulled) == ["kube-proxy:v1", "missing:v1", "missing:v2"]

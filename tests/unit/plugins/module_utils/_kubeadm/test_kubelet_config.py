@@ -144,7 +144,7 @@ def test_a_configuration_that_the_kubelet_refuses_is_put_back(make, tmp_path):
 
 @pytest.mark.parametrize(("field", "value", "seen"), [
     ("reports", False, "has not reported since"),
-    ("ready", "False", "was Ready before, and is not now"),
+    ("ready", "False", "was Ready before, but is not now"),
 ])  # fmt: skip
 def test_a_kubelet_that_runs_but_is_no_node_any_more(make, field, value, seen):
     host = make()
@@ -227,5 +227,5 @@ def test_a_restart_without_an_end(make, monkeypatch):
     monkeypatch.setattr(
         kubelet_config, "run_program", lambda argv, timeout=30: Done(None) if argv[0] == "systemctl" else Done(0, "")
     )
-    with pytest.raises(FabricError, match="no end within 120 s"):
+    with pytest.raises(FabricError, match="timed out after 120 s"):
         apply(host)

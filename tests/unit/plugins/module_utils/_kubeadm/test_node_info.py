@@ -25,7 +25,7 @@ def test_program_version(text, expected):
 
 @pytest.mark.parametrize(
     ("done", "seen"),
-    [(Done(None), "no end within 120 s"), (Done(1, "", "cannot execute binary\n"), "cannot execute binary")],
+    [(Done(None), "timed out after 120 s"), (Done(1, "", "cannot execute binary\n"), "cannot execute binary")],
 )
 def test_a_program_that_does_not_say_its_version_is_not_a_missing_one(monkeypatch, done, seen):
     monkeypatch.setattr(node_info, "run_program", lambda *_: done)

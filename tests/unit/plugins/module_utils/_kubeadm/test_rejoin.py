@@ -85,7 +85,7 @@ def test_workers_keep_all_their_labels(run):
 
 def test_another_host_of_this_name(run):
     api = Api(node("w1", "True", control_plane=False), readings=1_000_000)
-    with pytest.raises(FabricError, match=r"node w1 \(10\.88\.0\.11\)\. Seen: Ready for 0 s"):
+    with pytest.raises(FabricError, match=r"node w1 \(10\.88\.0\.11\)\. Seen: still Ready after 0 s"):
         run(api, "w1", timeout=0)
     assert api.changes == []
 

@@ -186,7 +186,7 @@ def with_link(host):
                     f"{host}/kubernetes/pki/ca.key".lstrip("/"): str(host / "kubernetes/enc.yaml"),
                 },
             ),
-            "bytes, where a database",
+            "is not the size of a database",
         ),
         (
             lambda host: backup.pack(
@@ -339,6 +339,6 @@ def test_done(host):
 def test_a_host_with_docker_is_refused(monkeypatch, state):
     monkeypatch.setattr(restore, "node_runtime", lambda: "docker")
     monkeypatch.setattr(restore, "set_aside", lambda _found: pytest.fail("it was changed"))
-    with pytest.raises(FabricError, match="on hosts with containerd only"):
+    with pytest.raises(FabricError, match="only be restored on hosts with containerd"):
         restore.restore(Module(state=state))
     assert restore.restore(Module(state="read"))["going_on"] is False

@@ -119,7 +119,7 @@ def test_what_is_not_owned_by_a_network_of_ours_is_not_deleted_but_named(monkeyp
         cluster.objects["NetworkAttachmentDefinition"]["metadata"]["ownerReferences"][0]["uid"] = "other"
     cluster.edit(mtu=1500)
     assert run(monkeypatch, cluster, check=True)["changed"]
-    with pytest.raises(FabricError, match="mtu=1500, planned is 9000") as error:
+    with pytest.raises(FabricError, match="mtu=1500, but 9000 is planned") as error:
         run(monkeypatch, cluster)
     assert f"does not overwrite {PLACE}: delete it unless somebody needs it" in error.value.next_step
     assert cluster.deleted == []
@@ -129,6 +129,6 @@ def test_an_operator_that_does_not_create_it_again_is_what_to_look_at(monkeypatc
     cluster = Operator()
     cluster.works = False
     cluster.edit(mtu=1500)
-    with pytest.raises(FabricError, match="jobs/rail is not there") as error:
+    with pytest.raises(FabricError, match="jobs/rail does not exist") as error:
         run(monkeypatch, cluster)
     assert error.value.next_step.startswith("Read the log of the network operator's controller")

@@ -160,7 +160,7 @@ def test_an_operator_that_does_not_render_it_is_what_to_look_at(monkeypatch):
     cluster = Operator(works=False)
     cluster.edit()
     monkeypatch.setattr(rendered, "wait_until", lambda pending, timeout, *texts: refuse(pending(), *texts))
-    with pytest.raises(FabricError, match=r"kube-multus-ds says 'ghcr.io/other/multus-cni:v1', planned is 'nvcr.io"):
+    with pytest.raises(FabricError, match=r"kube-multus-ds says 'ghcr.io/other/multus-cni:v1', but 'nvcr.io"):
         run(monkeypatch, cluster)
 
 

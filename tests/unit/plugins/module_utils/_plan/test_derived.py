@@ -442,7 +442,8 @@ def test_nothing_to_prove() -> None:
 def test_a_cluster_without_multus_is_told_what_brings_it() -> None:
     with pytest.raises(FabricError, match="there is none, and no DaemonSet of multus") as refused:
         derive_plan(cluster())
-    assert refused.value.next_step.startswith("Install multus: ipu.fabric.site and NVIDIA's network operator bring it")
+    advice = "Install multus: ipu.fabric.site and NVIDIA's network operator can do that"
+    assert refused.value.next_step.startswith(advice)
     assert "Then create a NetworkAttachmentDefinition (https://" in refused.value.next_step
 
 

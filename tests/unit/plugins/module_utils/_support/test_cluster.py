@@ -101,7 +101,7 @@ def test_a_server_that_hangs_is_given_up() -> None:
     reader = support.Reader(Api({}), seconds=-1)
     assert reader.objects("v1", "Node") == []
     assert reader.log(pod("a"), "c", 1, 1) == ""
-    assert [gap["seen"] for gap in reader.gaps] == ["the time for the API was over"] * 2
+    assert [gap["seen"] for gap in reader.gaps] == ["the time limit for the API was reached"] * 2
 
 
 def test_more_objects_than_an_archive_takes(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -63,7 +63,7 @@ def test_a_fault_is_named_as_at_the_site(name: str) -> None:
 def test_a_good_site_shows_nothing() -> None:
     files = of_fault(catalogue.Fault())
     assert judge(files) == []
-    assert as_text(files, []) == ["Archive of 2026-11-24T23:06:46Z: ipu.fabric 0", "Nothing is wrong in it."]
+    assert as_text(files, []) == ["Archive of 2026-11-24T23:06:46Z: ipu.fabric 0", "Nothing wrong was found."]
 
 
 def pod(name: str, phase: str = "Running", **status: t.Any) -> t.Dict[str, t.Any]:

@@ -533,7 +533,7 @@ def test_a_node_that_is_short_of_something_gets_its_own_advice() -> None:
     facts["nodes"]["w1"]["pressures"] = ["DiskPressure: kubelet has disk pressure"]
     (check,) = [each for each in check_fabric(plan(), facts, EXPECT) if each.status == "failed"]
     assert (check.check, check.node) == ("node", "w1")
-    assert check.next.startswith("Free what the node is short of: with DiskPressure disk space")
+    assert check.next.startswith("Free what the node is short of: for DiskPressure, disk space")
 
 
 def test_a_host_that_has_not_joined_is_one_finding_with_one_advice() -> None:
@@ -1047,9 +1047,9 @@ def test_a_default_route_of_the_ipam_is_not_the_routers() -> None:
 
 def test_a_gateway_that_nobody_could_ask_for_says_why() -> None:
     planned, facts = plan(), probe()
-    facts["pods"]["w1"].update(gateways=[], gateways_error="no end within 38 s")
+    facts["pods"]["w1"].update(gateways=[], gateways_error="timed out after 38 s")
     found = next(check for check in check_fabric(planned, facts, EXPECT) if check.status == "failed")
-    assert (found.check, found.seen) == ("gateway", "10.5.0.1: no output (no end within 38 s)")
+    assert (found.check, found.seen) == ("gateway", "10.5.0.1: no output (timed out after 38 s)")
 
 
 # Spiderpool

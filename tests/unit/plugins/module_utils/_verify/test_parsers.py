@@ -180,8 +180,8 @@ def test_read_network() -> None:
             "@@ vipu fd00::20 8090\nnc: connect failed: Connection refused\n@@ rc 1",
         ]
     )
-    facts = parsers.read_network(text, "no end within 60 s")
-    assert facts["error"] == "no end within 60 s"
+    facts = parsers.read_network(text, "timed out after 60 s")
+    assert facts["error"] == "timed out after 60 s"
     assert (facts["uid"], facts["tool_missing"], facts["default_routes"]) == (0, False, ["eth0"])
     assert facts["vipu"] == [
         {"host": "10.5.0.20", "port": 8090, "rc": 0, "seen": ""},

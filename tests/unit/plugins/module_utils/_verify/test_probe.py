@@ -575,7 +575,7 @@ def test_perftest_is_told_the_device_of_its_own_end(monkeypatch: pytest.MonkeyPa
 @pytest.mark.parametrize(
     ("rc", "text", "seen"),
     [
-        (124, "Device not recognized to implement inline feature. Disabling it", "no end within 7 s"),
+        (124, "Device not recognized to implement inline feature. Disabling it", "timed out after 7 s"),
         (1, "Unable to open device\nDevice not recognized to implement inline feature", "Unable to open device"),
         (1, "Device not recognized to implement inline feature", "Device not recognized to implement inline feature"),
         (1, "", "no output"),
@@ -694,7 +694,7 @@ class FakeSocket:
         self.still_open = False
 
 
-@pytest.mark.parametrize(("still_open", "error"), [(False, ""), (True, "no end within 5 s")])
+@pytest.mark.parametrize(("still_open", "error"), [(False, ""), (True, "timed out after 5 s")])
 def test_run_in(monkeypatch: pytest.MonkeyPatch, still_open: bool, error: str) -> None:
     asked: t.Dict[str, t.Any] = {}
 
