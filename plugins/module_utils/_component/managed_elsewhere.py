@@ -72,18 +72,19 @@ VERBS = {
 
 @dataclasses.dataclass(frozen=True)
 class Seen:
-    """The playbook, fabric_manage_kubernetes, and what host_info found on each host; {}: nothing."""
+    """The playbook, fabric_manage_kubernetes, and the hosts."""
 
     verb: str
     managed: bool
-    hosts: t.Mapping[str, t.Mapping[str, t.Any]]
+    names: t.Sequence[str]
+    found: t.Sequence[t.Mapping[str, t.Any]]  # by host_info, in this order; {}: nothing
 
 
 def decide(_settings: Settings, seen: Seen) -> t.Dict[str, t.Any]:
     """Raise FabricError also where fabric_manage_kubernetes was forgotten, and the hosts show who built the cluster."""
-    made = {name: query("kubernetes.distribution", host) for name, host in seen.hosts.items()}
+    made = {name: query("kubernetes.distribution", host) for name, host in zip(seen.names, seen.found)}
     nodes = {name: distribution for name, distribution in made.items() if distribution in EMBEDDED}
-    strangers = [name for name, host in seen.hosts.items() if query("cluster.built_elsewhere", host)]
+    strangers = [name for name, host in zip(seen.names, seen.found) if query("cluster.built_elsewhere", host)]
     if seen.managed and not nodes and not strangers:
         return {}
     verb = VERBS[seen.verb]

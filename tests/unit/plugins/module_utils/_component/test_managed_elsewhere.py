@@ -20,7 +20,7 @@ STRANGER = {"cluster": {"built_elsewhere": True}}
 
 
 def test_our_own_cluster_goes_on():
-    assert decide(Settings(), Seen("backup", True, {"cp1": OURS, "down": {}})) == {}
+    assert decide(Settings(), Seen("backup", True, ["cp1", "down"], [OURS, {}])) == {}
 
 
 @pytest.mark.parametrize(
@@ -39,7 +39,7 @@ def test_our_own_cluster_goes_on():
 )
 def test_clusters_of_others(managed, hosts, where, seen, step):
     with pytest.raises(FabricError, match="This cluster is managed elsewhere: it is backed up") as refused:
-        decide(Settings(), Seen("backup", managed, hosts))
+        decide(Settings(), Seen("backup", managed, [*hosts], [*hosts.values()]))
     assert refused.value.where == where
     assert seen in refused.value.seen
     assert refused.value.next_step.startswith(step)
