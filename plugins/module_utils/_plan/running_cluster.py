@@ -280,10 +280,11 @@ def check_unplanned(
         findings.warning(
             "cluster-networks",
             [running.host],
-            "The cluster has fabric networks that are not planned. site stops if one of them gives out planned addresses.",
+            "The cluster has fabric networks that are not planned. site stops if one of them gives out planned"
+            " addresses.",
             f"{STACKS[name].network} {', '.join(left)}",
-            "Set fabric_prune_networks to true to remove networks of earlier plans, renamed ones too. Networks of others"
-            " can stay if they give out other addresses.",
+            "Set fabric_prune_networks to true to remove networks of earlier plans, renamed ones too. Others can stay if"
+            " they give out other addresses.",
         )
 
 
