@@ -81,7 +81,7 @@ def _check_services(host: PlacedHost, facts: HostFacts, findings: Findings) -> N
             [host.name],
             f"{VARIABLE} sets up chrony, but another service sets the clock of this host, and site does not remove it.",
             f"{', '.join(others)} {'runs' if len(others) == 1 else 'run'}",
-            f"Remove it, for example with `apt-get remove {others[0]}`; or configure it yourself, and leave {VARIABLE}"
+            f"Stop it for good: `systemctl disable --now {others[0]}`. Or configure it yourself, and leave {VARIABLE}"
             " empty.",
         )
 

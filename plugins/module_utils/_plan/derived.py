@@ -22,6 +22,7 @@ from .._model.plan import NotProved, Plan, PlannedHost, PlannedLink, PlannedNetw
 from .._model.profiles import INFINIBAND, INFINIBAND_ONLY
 from .._model.stacks import OWN_DEVICES, OWN_IPAM, STACKS
 from .derived_addresses import Given, LeftOutError, Pools, addresses_of
+from .report import count
 
 # With their default modes.
 CNIS = {"macvlan": "bridge", "ipvlan": "l2", "sriov": "", "host-device": "", "ipoib": "", "ib-sriov": ""}
@@ -416,8 +417,8 @@ def derive_plan(seen: ClusterObjects, only: t.Sequence[str] = ()) -> Plan:
                 "gpus": [],
             }
     whole = sum(each["whole"] for each in beside)
-    number, rest = len(networks), f"; {whole} can't be proved" if whole else ""
-    line = f"To prove: {number} network{'' if number == 1 else 's'} on {len(hosts)} nodes{rest}. Nothing is installed."
+    rest = f"; {whole} can't be proved" if whole else ""
+    line = f"To prove: {count(len(networks), 'network')} on {count(len(hosts), 'node')}{rest}. Nothing is installed."
     return {
         "schema": 1,
         "made": {"time": "", "site": "", "collection": "", "by": ""},

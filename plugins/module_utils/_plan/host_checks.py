@@ -422,7 +422,8 @@ def _check_rdma_modules(host: PlacedHost, facts: HostFacts, findings: Findings) 
             "The RDMA device plugin needs the device files of all these modules: without one the node has 0 of the"
             " resource.",
             f"not loaded: {', '.join(missing)}",
-            f"Load them, and name them in /etc/modules-load.d/rdma.conf: modprobe -a {' '.join(missing)}",
+            "site loads them on hosts with a fabric NIC (role rdma_host). On others, name them in"
+            f" /etc/modules-load.d/rdma.conf, and run `modprobe -a {' '.join(missing)}`.",
         )
 
 

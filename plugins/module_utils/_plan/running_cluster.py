@@ -283,8 +283,8 @@ def check_unplanned(
             "The cluster has fabric networks that are not planned. site stops if one of them gives out planned"
             " addresses.",
             f"{STACKS[name].network} {', '.join(left)}",
-            "Set fabric_prune_networks to true to remove networks of earlier plans, renamed ones too. Others can stay if"
-            " they give out other addresses.",
+            "Set fabric_prune_networks to true to remove networks of earlier plans, renamed ones too. Others can stay"
+            " if they give out other addresses.",
         )
 
 
@@ -426,6 +426,8 @@ def check_nodes(settings: Settings, hosts: Hosts, running: t.Optional[Running], 
     planned = {host.node for host in hosts.values()}
     strangers = sorted({node["name"] for node in running.facts.get("nodes", [])} - planned) if running else []
     if running and strangers and not settings.upgrade:
+        has_affinity = settings.stack == "network_operator"
+        off = " Or keep the fabric off them with network_operator_node_affinity." if has_affinity else ""
         gone = " Remove nodes that are gone for good with ipu.fabric.remove_node." if settings.manage_kubernetes else ""
         findings.warning(
             "cluster-nodes",
@@ -433,7 +435,7 @@ def check_nodes(settings: Settings, hosts: Hosts, running: t.Optional[Running], 
             "Nodes of the cluster are not in the inventory: the fabric's DaemonSets run there too, pods get addresses"
             " there that nobody planned, and no proof or removal reaches these hosts.",
             ", ".join(strangers),
-            f"Add them to kube_node.{gone} Or keep the fabric off them with network_operator_node_affinity.",
+            f"Add them to kube_node.{gone}{off}",
         )
 
 

@@ -160,7 +160,7 @@ def _check(test: Traffic, conditions: t.Sequence[Condition], why_not: str) -> Ch
     where: Place = {"network": test["network"], "pair": (test["from"], test["to"])}
     seen, value, unit = f"{test['value']:g} {test['unit']}", test["value"], test["unit"]
     if not conditions:
-        missing = f"Set verify_{LIMITS[test['check']]} to auto, or to what this site expects."
+        missing = f"Set verify_{LIMITS[test['check']]} to what this site expects, or to auto with three nodes or more."
         return unproven(test["check"], f"{seen}: {why_not}", missing, value=value, unit=unit, **where)
     bad = [condition.text for condition in conditions if not condition.good]
     expected = "; ".join(bad or [condition.text for condition in conditions])

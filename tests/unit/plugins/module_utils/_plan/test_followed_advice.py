@@ -772,7 +772,7 @@ DONE: t.List[t.Tuple[str, t.Union[str, Fault], Done]] = [
     (
         "ntp-setup",
         "another service than chrony sets the clock",
-        Done("`apt-get remove ntpsec`", {"w1/host/time/services": []}),
+        Done("`systemctl disable --now ntpsec`", {"w1/host/time/services": []}),
     ),
     (
         "ntp-setup",

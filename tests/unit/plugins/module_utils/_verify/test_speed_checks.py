@@ -164,7 +164,7 @@ def test_software_is_compared_with_itself_only(kind: str, figures: Figures, expe
 def test_what_is_only_measured_is_unproven(options: Facts) -> None:
     check = judged(matrix(97.8, "ab"), **options)["a", "b"]
     assert (check.status, check.value, check.unit) == ("unproven", 97.8, "Gb/s")
-    assert "Set verify_rdma_bandwidth to auto" in check.next
+    assert "Set verify_rdma_bandwidth to what this site expects" in check.next
 
 
 def test_nics_of_different_rates_are_compared_by_what_they_can() -> None:
