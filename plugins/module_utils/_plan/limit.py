@@ -19,7 +19,7 @@ def unknown_names(limit: str, groups: t.Mapping[str, t.Sequence[str]]) -> t.List
     """Names in --limit that are neither hosts nor groups. Ranges, regular expressions and files are not taken apart."""
     if re.search(r"[~\[@]", limit):
         return []
-    known = {*groups, *(host for hosts in groups.values() for host in hosts)}
+    known = {"localhost", *groups, *(host for hosts in groups.values() for host in hosts)}
     names = (part.strip().lstrip("!&") for part in re.split(r"[,:]", limit))
     return [name for name in names if name and not re.search(r"[*?]", name) and name not in known]
 

@@ -17,6 +17,7 @@ GROUPS = {"all": ["cp1", "w1", "w2", "db1"], "kube_node": ["w1", "w2"], "ungroup
         ("kube_node:!w1", []),
         ("all,&kube_node", []),
         ("db1", []),
+        ("w1,localhost", []),  # Ansible adds it to each inventory
         ("cp1, w3", ["w3"]),
         ("w9:!w8", ["w9", "w8"]),
         ("w*,x?", []),
