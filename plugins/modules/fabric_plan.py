@@ -422,8 +422,8 @@ plan:
     summary:
       description:
         - What applying the plan would do. V(hosts) has for each host a V(word) (V(install), V(join), V(rejoin),
-          V(finish), V(upgrade), V(change), V(untouched) or V(unknown)) and V(why), V(counts) the number of hosts by
-          word, and V(line) a sentence.
+          V(finish), V(upgrade), V(change), V(untouched), V(outside) or V(unknown)) and V(why), V(counts) the number of
+          hosts by word, and V(line) a sentence.
         - V(state) is V(nothing), V(changes) or V(errors), and V(exit_code) 0, 2 or 1.
       type: dict
     since:

@@ -11,7 +11,7 @@ from .profiles import MetaPlugin
 
 Level = t.Literal["error", "warning"]
 Role = t.Literal["control_plane", "worker", "ipu"]
-HostWord = t.Literal["install", "join", "rejoin", "finish", "upgrade", "change", "untouched", "unknown"]
+HostWord = t.Literal["install", "join", "rejoin", "finish", "upgrade", "change", "untouched", "unknown", "outside"]
 Mark = t.Literal["+", "~", "-"]
 # The driver of VMware's paravirtual RDMA, a PCI function beside the NIC's; a virtual machine has at most one.
 PVRDMA = "vmw_pvrdma"

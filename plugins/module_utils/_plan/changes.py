@@ -11,6 +11,7 @@ from .._common.text import shorten_list
 from .._model.plan import Finding, Hardening, HostChange, HostWord, Mark, PlannedHost, Since, Summary
 from .._network.releases import parse
 from .cluster_identity import trusted_ca
+from .distribution import made_by
 from .host_checks import missing_rdma_modules
 from .hosts import Hosts, PlacedHost
 from .running_cluster import Running
@@ -24,6 +25,7 @@ WORDS: t.Dict[HostWord, t.Tuple[str, str]] = {
     "upgrade": ("to upgrade", "~"),
     "change": ("to change", "~"),
     "unknown": ("not seen", "?"),
+    "outside": ("not in the cluster", "?"),
     "untouched": ("in the cluster", " "),
 }
 EXIT_CODES = {"nothing": 0, "errors": 1, "changes": 2}
@@ -46,10 +48,13 @@ def host_changes(
     """
     nodes = {node["name"] for node in running.facts.get("nodes", [])} if running else set()
     due = {each["host"]: each["changes"] for each in hardening["due"]} if hardening else {}
+    members = {} if managed else made_by(hosts)
     found: t.Dict[str, HostChange] = {}
     for name, host in hosts.items():
         why = [*due.get(name, []), *_host_differences(host, planned[name], memlock, rdma)]
         word = _word(host, running is not None, host.node in nodes, managed, kubernetes)
+        if word == "untouched" and members and name not in members:
+            word = "outside"
         if word == "untouched" and why:
             word = "change"
         found[name] = {"word": word, "why": why if word == "change" else _why(host, word, kubernetes)}

@@ -99,6 +99,7 @@ def test_a_host_that_has_not_joined(tmp_path):
     hosts["w2"] = site()["w2"]
     planned = plan(hosts, manage_kubernetes=False)
     assert made(planned)["node-distribution"]["hosts"] == ["w2"]
+    assert planned["summary"]["line"].startswith("Plan: 1 host not in the cluster, 2 in the cluster.")
 
 
 def test_directories_of_the_site_win(tmp_path):
