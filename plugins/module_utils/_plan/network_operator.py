@@ -21,6 +21,8 @@ def check_network_operator(running: t.Optional[Running], releases: Releases, fin
     installed = next((chart[len(CHART) :] for chart in charts if chart.startswith(CHART)), "")
     if not running or not installed or releases["stack"] != "network_operator":
         return
+    if findings.has_error("network-operator-version"):  # there is no such release
+        return
     wanted = releases["network_operator"]
     change, _steps = upgrade_steps(installed, wanted)
     refusal = upgrade_refusal(installed, wanted)

@@ -168,6 +168,8 @@ def check_answers(settings: Settings, hosts: Hosts, running: t.Optional[Running]
         if host.facts and "recalled" not in host.observation:
             seen += [(host.name, problem) for problem in host.facts.get("sources") or []]
     seen = [(name, problem) for name, problem in seen if not problem["chart"] or problem["chart"] not in installed]
+    # An operator's release that does not exist is one error, not a second one of its source.
+    seen = [each for each in seen if not (each[1]["chart"] and findings.has_error(_check_of(each[1]["release"])))]
     if findings.has_error("cluster-builder"):
         seen = [each for each in seen if not each[1]["variable"].startswith(OF_OUR_CLUSTER)]
     # If hosts don't get images, it is not enough that the controller reaches flannel's.
@@ -199,6 +201,11 @@ def offered_releases(hosts: Hosts) -> t.List[str]:
         if problem["release"] == KUBERNETES_VERSION and problem.get("offers")
     ]
     return sorted(set.intersection(*found)) if found else []
+
+
+def _check_of(release: str) -> str:
+    """The check of a variable with a release: network-operator-version of fabric_network_operator_version."""
+    return release.replace("fabric_", "", 1).replace("_", "-")
 
 
 def _is_silent(problem: SourceProblem) -> bool:

@@ -78,7 +78,7 @@ def _calico(sources: t.Mapping[str, object], release: str) -> t.Iterator[Downloa
         yield Download(f"manifest {file} of Calico {release}", url, digest, setting)
 
 
-def _charts(settings: Settings, releases: Releases) -> t.Iterator[Download]:
+def _charts(settings: Settings, releases: Releases, findings: Findings) -> t.Iterator[Download]:
     planned = {
         **{stack.release: releases[name] for name, stack in STACKS.items()},
         "whereabouts-chart": releases["whereabouts"],
@@ -93,7 +93,7 @@ def _charts(settings: Settings, releases: Releases) -> t.Iterator[Download]:
         digest = plain_digest(text_of(settings.sources, "chart_sha256", key)) or known_digest(key)
         if not digest and f"charts/{key}.tgz" in bundled:
             digest = bundled[f"charts/{key}.tgz"]["sha256"]
-        if release and url:
+        if release and url and not findings.has_error(f"{chart}-version"):  # nobody has a chart of such a release
             # TLS proves that it is from its publisher, as with an image that has only a tag.
             signed = url.rstrip("/") in PUBLISHERS
             setting = as_written("fabric_mirror", "chart_sha256", key, value=DIGEST)
@@ -115,7 +115,11 @@ def plan_sources(settings: Settings, releases: Releases, findings: Findings) -> 
     managed = settings.manage_kubernetes
     keys = list(_keys(sources)) if managed else []
     calico = list(_calico(sources, releases["cni_version"].lstrip("v"))) if managed and releases["cni_images"] else []
-    files = [*(calico if releases["cni"] == "calico" else []), *_charts(settings, releases), *_others(sources)]
+    files = [
+        *(calico if releases["cni"] == "calico" else []),
+        *_charts(settings, releases, findings),
+        *_others(sources),
+    ]
     for download in [*keys, *files]:
         _check_download(download, findings)
     _check_registry(text_of(sources, "registry"), findings)  # k3s and RKE2 get it too

@@ -172,6 +172,18 @@ def test_a_chart_that_is_installed_is_not_fetched() -> None:
     assert "sources" not in sites.errors(sites.plan(hosts, source_problems=[problem]))
 
 
+@pytest.mark.parametrize(("release", "expected"), [("26.8.0", {"network-operator-version"}), ("26.7.1", {"sources"})])
+def test_a_release_of_an_operator_that_does_not_exist_is_one_error(release: str, expected: t.Set[str]) -> None:
+    chart = {"chart": f"network-operator-{release}", "release": "fabric_network_operator_version"}
+    problem = {**DEAD, **chart, "variable": "fabric_mirror.charts.network_operator", "lacks": f"chart {release}"}
+    hosts = sites.finished()
+    hosts["cp1"]["host"]["cluster"]["charts"] = ["network-operator-26.4.2"]
+    digests = {"network-operator-26.7.1": "0" * 64}
+    sources = {"charts": {"network_operator": "http://mirror.site/charts"}, "chart_sha256": digests}
+    settings = {"network_operator_version": release, "sources": sources, "source_problems": [problem]}
+    assert set(sites.errors(sites.plan(hosts, **settings))) == expected
+
+
 def test_flannel_is_asked_for_where_calico_is_wanted() -> None:
     for who, variable in (("planes", "fabric_mirror.registry"), ("controller", "fabric_mirror.calico.operator_url")):
         instead = asked(who)[variable]["instead"]
