@@ -359,6 +359,12 @@ options:
       - A host that is not yet a node and has less free disk space than C(evictionHard) keeps free is an error.
     type: dict
     default: {}
+  node_affinity:
+    description:
+      - Whether the site restricts the nodes of the network operator's DaemonSets. If so, nodes that are not in the
+        inventory are no warning.
+    type: bool
+    default: false
   pods_per_node:
     description: Maximum number of pods with a fabric address on each host.
     type: int

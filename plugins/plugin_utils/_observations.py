@@ -29,7 +29,10 @@ MODULES = {
     "listened": "port_probe",
 }
 PARTS = {"host": ("host", "rdma", "vipu")}  # of a result that has several
-NEXT_STEP = "Make it reachable by SSH with Python 3 and privileges, or remove it from the inventory."
+NEXT_STEP = (
+    "Make it reachable by SSH (ansible_host, ansible_port) with Python 3 and privileges, or remove it from the"
+    " inventory."
+)
 # Connection variables that Ansible does not list.
 MORE_OF_SSH = ("ansible_python_interpreter", "ansible_ssh_args", "ansible_ssh_retries", "ansible_host_key_checking")
 # What to do, by the message of SSH or sudo.

@@ -426,11 +426,15 @@ def refusal(error: t.Any, verb: str, where: str) -> FabricError:
     seen, fixed = message_of(error), immutable_fields(error)
     if fixed:  # the API's message quotes the whole field
         seen = f"{', '.join(fixed)} can't be changed"
-        step = (
-            "Remove the object first (kubectl delete, or with the role native_workload -e native_workload_state=absent)"
-            ", then run again."
-        )
+        step = f"Remove the object first, then run again{_deletion(where)}."
     return FabricError(what, where, seen, step, code=code, transient=transient)
+
+
+def _deletion(where: str) -> str:
+    """The command that removes `Job default/training`; empty for anything else."""
+    kind, _space, name = where.partition(" ")
+    namespace, _slash, own = name.rpartition("/")
+    return f": kubectl delete {kind.lower()} -n {namespace} {own}" if namespace and " " not in own else ""
 
 
 def unknown_kind(obj: Object) -> FabricError:

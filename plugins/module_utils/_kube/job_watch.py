@@ -106,7 +106,8 @@ class JobWatch:
         self.wanted: Object = {"apiVersion": version, "kind": params["kind"], "metadata": metadata}
         self.what = describe(self.wanted)
         # A Job can't be changed, and the operator does not update the pods of an MPIJob.
-        role = ", or with the role native_workload -e native_workload_state=absent" if params["kind"] == "Job" else ""
+        role = f", or -e native_workload_state=absent -e native_workload_name={params['name']} with its playbook"
+        role = role if params["kind"] == "Job" else ""
         self.removal = f"kubectl delete {params['kind'].lower()} -n {params['namespace']} {params['name']}{role}"
         self.next_step = (
             "Fix what is named (image, label, resource, toleration, log of the crashing container) and run again. To"

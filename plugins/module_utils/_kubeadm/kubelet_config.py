@@ -39,6 +39,7 @@ PRIVATE = (
 )
 RESTART_SECONDS = 120
 SETTLE = 12.0  # seconds that its process must last: if it refuses its configuration, it ends within the first few
+CRASHES = 4  # restarts by systemd, one every 10 s, after which a kubelet won't come up
 PAUSE = 2.0  # seconds between two checks
 JOURNAL = ["journalctl", "-u", "kubelet", "-n", "15", "--no-pager", "-o", "cat"]
 
@@ -79,11 +80,18 @@ def has_certificate(root: str, now: float) -> bool:
     return not certificate["error"] and not has_expired(certificate, now)
 
 
-def read_main_pid() -> str:
-    """The PID of the kubelet if it is active; empty otherwise."""
-    shown = output_of("systemctl", "show", "--property", "ActiveState,MainPID", "kubelet.service")
+class Process(t.NamedTuple):
+    """The kubelet's process."""
+
+    pid: str  # empty: it is not active
+    restarts: int  # by systemd, since somebody last started it
+
+
+def read_process() -> Process:
+    shown = output_of("systemctl", "show", "--property", "ActiveState,MainPID,NRestarts", "kubelet.service")
     values = dict(line.split("=", 1) for line in shown.splitlines() if "=" in line)
-    return values.get("MainPID", "") if values.get("ActiveState") == "active" else ""
+    pid = values.get("MainPID", "") if values.get("ActiveState") == "active" else ""
+    return Process(pid, int(values.get("NRestarts") or 0))
 
 
 class KubeletConfig:
@@ -178,13 +186,13 @@ class KubeletConfig:
         give_up = time.monotonic() + self.module.params["ready_timeout"]
         pid, started = "", time.monotonic()
         while True:
-            now = read_main_pid()
+            now, restarts = read_process()
             if now != pid:
                 pid, started = now, time.monotonic()
             problem = self.problem(pid, time.monotonic() - started, since, ready)
             if not problem:
                 return
-            if time.monotonic() > give_up:
+            if time.monotonic() > give_up or restarts >= CRASHES:
                 raise FabricError(
                     "The kubelet does not come up.",
                     host_name(),

@@ -122,6 +122,7 @@ class Settings:
     user: str = ""  # the user that this kubeconfig authenticates as; empty: not known
     # what the site merges into the KubeletConfiguration
     kubelet_config: t.Mapping[str, object] = dataclasses.field(default_factory=dict)
+    node_affinity: bool = False  # whether the site keeps the network operator's DaemonSets off some nodes
     admission: str = "off"  # or warn, enforce
     max_unproved: t.Union[int, str] = "10%"  # in the form of fabric_max_unproved
     source_problems: t.Sequence[SourceProblem] = ()  # problems with sources that the controller saw

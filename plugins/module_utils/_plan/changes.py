@@ -165,7 +165,7 @@ def _beside_hosts(since: t.Optional[Since], drifted: t.Optional[Drifted], lackin
         found.append(f"{said} from the plan that was applied.")
     if drifted and drifted.objects:
         named = shorten_list(drifted.objects, 2)
-        found.append(f"Drift at {drifted.time}, which ipu.fabric.site corrects: {named}.")
+        found.append(f"Drift at {drifted.time}, which ipu.fabric.fabric corrects: {named}.")
     if quiet and lacking:
         found.append(f"{', '.join(lacking)} {'is' if len(lacking) == 1 else 'are'} not in the cluster.")
     if quiet and not found and not (since and since["applied"]):

@@ -172,7 +172,8 @@ def _check_observed(host: PlacedHost, findings: Findings) -> None:
             [host.name],
             "The host could not be observed.",
             f"it left the play before it answered: its own message is above{consequence}",
-            "Make it reachable by SSH with Python 3 and privileges, or remove it from the inventory.",
+            "Make it reachable by SSH (ansible_host, ansible_port) with Python 3 and privileges, or remove it from the"
+            " inventory.",
         )
 
 

@@ -12,7 +12,7 @@ import urllib.parse
 
 from .._common.addresses import Network
 from .._common.findings import Findings
-from .._common.text import EXPIRED
+from .._common.text import EXPIRED, shorten_list
 from .._host.role_files import SYSCTL
 from .._ipam.nv_ipam import keeps_block
 from .._model.observation import ClusterFacts, HostFacts
@@ -22,6 +22,7 @@ from .._model.stacks import STACKS, stack_name
 from .._network.releases import parse
 from .certificates import RENEW, expired
 from .cluster import normal_endpoint
+from .cluster_identity import is_node
 from .endpoints import is_loopback
 from .hosts import Hosts
 
@@ -30,6 +31,9 @@ OURS = {
     "calico": ("DaemonSet calico-system/calico-node", "Installation default"),
     "flannel": ("DaemonSet kube-flannel/kube-flannel-ds",),
 }
+REBUILD = (
+    " If the cluster can be lost, remove it, and site builds a new one: ipu.fabric.reset with -e fabric_reset=cluster."
+)
 CONFIGURATION = "ConfigMap kube-system/kubeadm-config"
 
 
@@ -100,7 +104,8 @@ def check_running(
         _check_builder(running, findings)
         if findings.has_error("cluster-builder"):
             return  # then the advice to adapt the site to the cluster would be wrong
-        if not settings.upgrade:  # an upgrade's own plan compares versions
+        # An upgrade's own plan compares versions. One that does not exist is a finding already.
+        if not settings.upgrade and not findings.has_error("kubernetes-version"):
             _check_version(settings, hosts, running, findings)
         _check_pod_network(settings, running, findings)
         _check_cidr("fabric_pod_cidr", settings.pod_cidr, running.facts["pod_cidr"], running, findings)
@@ -169,8 +174,7 @@ def _check_pod_network(settings: Settings, running: Running, findings: Findings)
         f"fabric_cni is {settings.cni}; {running.host} has {listed}",
         (f"Set fabric_cni to {kept}, the installed one." if kept else "Set fabric_cni to none to leave it as it is.")
         + " If something else manages this cluster, set fabric_manage_kubernetes to false. No role replaces a pod"
-        " network. If the cluster can be lost, remove it, and site builds a new one: ipu.fabric.reset with -e"
-        " fabric_reset=cluster.",
+        " network." + (REBUILD if running.facts.get("built_here", True) else ""),
     )
 
 
@@ -422,10 +426,11 @@ def check_own_cidrs(settings: Settings, hosts: Hosts, running: t.Optional[Runnin
 
 
 def check_nodes(settings: Settings, hosts: Hosts, running: t.Optional[Running], findings: Findings) -> None:
-    """Warn of nodes without a plan, which DaemonSets and address pools reach nevertheless."""
-    planned = {host.node for host in hosts.values()}
-    strangers = sorted({node["name"] for node in running.facts.get("nodes", [])} - planned) if running else []
-    if running and strangers and not settings.upgrade:
+    """Nodes without a plan, which DaemonSets and address pools reach nevertheless, and hosts that others must join."""
+    nodes = running.facts.get("nodes", []) if running else []
+    named = {node["name"] for node in nodes}
+    strangers = sorted(named - {host.node for host in hosts.values()})
+    if running and strangers and not settings.upgrade and not settings.node_affinity:
         has_affinity = settings.stack == "network_operator"
         off = " Or keep the fabric off them with network_operator_node_affinity." if has_affinity else ""
         gone = " Remove nodes that are gone for good with ipu.fabric.remove_node." if settings.manage_kubernetes else ""
@@ -436,6 +441,17 @@ def check_nodes(settings: Settings, hosts: Hosts, running: t.Optional[Running], 
             " there that nobody planned, and no proof or removal reaches these hosts.",
             ", ".join(strangers),
             f"Add them to kube_node.{gone}{off}",
+        )
+    lost = sorted(
+        name for name, host in hosts.items() if host.facts and not any(is_node(host.facts, node) for node in nodes)
+    )
+    if running and nodes and lost and not settings.manage_kubernetes and not findings.has_error("node-distribution"):
+        findings.error(
+            "node-distribution",
+            lost,
+            "The cluster has no node of this host, and site joins none where others manage the cluster.",
+            f"nodes of the cluster: {shorten_list(sorted(named), 8)}",
+            "Join it with what manages the cluster, or take it out of the inventory.",
         )
 
 

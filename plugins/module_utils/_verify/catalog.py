@@ -344,7 +344,11 @@ PROVED, NOT_RUN = "proved", "not run"
 PARTIAL = "partial"  # none of the requested checks failed, but this is not a proof
 
 # Reasons why a check is unproven, and what would prove it.
-NO_NODE = ("the cluster has no node of this name", "Run site, which joins the host, or take it out of the inventory.")
+NO_NODE = (
+    "the cluster has no node of this name",
+    "Run site, which joins the host, or take it out of the inventory. Where others manage the cluster, join it with"
+    " their tool.",
+)
 NODE_POD = ("the probe pod of this node does not run", "First act on the check `Pod starts`, which has the reason.")
 TWO_NODES = (
     "needs pods with an address on two nodes",

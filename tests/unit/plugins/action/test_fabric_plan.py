@@ -223,6 +223,7 @@ def test_options_are_the_settings_with_the_defaults_of_the_role():
         "proxy",
         "pod_network",
         "kubelet_config",
+        "node_affinity",
         "cluster_config",
         "memlock",
         "memlock_limit",
@@ -390,7 +391,7 @@ def test_drift_is_added_to_the_plan(approved, check_mode, kept):
     result = run(check_mode, scope="drift", hosts={}, plan=plan, drift=drift, artifacts_dir=str(approved.parent))
     assert result["plan"]["drift"] == [CHANGED, LEFT]
     assert result["plan"]["drift_time"]
-    assert "which ipu.fabric.site corrects: IPPool n/a." in result["plan"]["summary"]["line"]
+    assert "which ipu.fabric.fabric corrects: IPPool n/a." in result["plan"]["summary"]["line"]
     assert "change IPPool n/a" in result["text"]
     assert json.loads(approved.read_text())["drift"] == kept
     assert ("perNodeBlockSize" in (approved.parent / "plan.html").read_text()) == bool(kept)

@@ -266,11 +266,10 @@ def test_a_field_that_cannot_be_changed():
     quoted = "Invalid value: " + "{" * 5000 + "}: field is immutable"
     causes = [{"field": "spec.template", "message": quoted}, {"field": "spec.x", "message": "Required value"}]
     error.body = json.dumps({"message": quoted, "details": {"causes": causes}})
-    told = client.refusal(error, "apply", "Job x")
+    told = client.refusal(error, "apply", "Job jobs/x")
     assert told.seen == "spec.template can't be changed"
-    assert "Remove the object first (kubectl delete, or with the role native_workload -e native_workload_state=" in (
-        told.next_step
-    )
+    assert told.next_step == "Remove the object first, then run again: kubectl delete job -n jobs x."
+    assert client.refusal(error, "apply", "the policy").next_step == "Remove the object first, then run again."
 
 
 def test_wait_until():

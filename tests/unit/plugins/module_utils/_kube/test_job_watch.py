@@ -96,7 +96,7 @@ def test_a_failure_shows_the_log_of_the_pod_that_failed():
     assert error.value.seen == "BackoffLimitExceeded: reached\nmnist-1/memlock:\nulimit \ufffd too low"
     assert error.value.next_step == (
         "Read the end of the log above. Fix the cause, remove the job (kubectl delete job -n ml mnist,"
-        " or with the role native_workload -e native_workload_state=absent) and run again."
+        " or -e native_workload_state=absent -e native_workload_name=mnist with its playbook) and run again."
     )
     assert ("/api/v1/namespaces/ml/pods/mnist-1/log", {"container": "memlock", "tailLines": 5}) in cluster.asked
 

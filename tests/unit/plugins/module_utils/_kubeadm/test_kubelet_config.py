@@ -27,7 +27,7 @@ class Host(fake.Module):
         )
         self.root, self.now, self.restarts, self.pid = root, time.time(), [], 100
         self.reports, self.ready, self.api, self.dies = True, "True", True, ""
-        self.heartbeat = self.now - 100
+        self.heartbeat, self.crashes, self.counts = self.now - 100, 0, False
 
     def config(self):
         return (self.root / "var/lib/kubelet/config.yaml").read_text()
@@ -59,9 +59,10 @@ class Host(fake.Module):
     def broken(self):
         return "broken" in self.config()
 
-    def main_pid(self):
+    def process(self):
         self.pid += self.broken()  # again and again
-        return "" if self.broken() and self.pid % 2 else str(self.pid)
+        self.crashes += self.counts and self.broken()
+        return kubelet_config.Process("" if self.broken() and self.pid % 2 else str(self.pid), self.crashes)
 
     def sleep(self, seconds):
         self.now += seconds
@@ -77,7 +78,7 @@ def make(tmp_path, monkeypatch):
         monkeypatch.setattr(paths, "EARLIER_KUBELET_CONFIG", str(tmp_path / "before.yaml"))
         for user in (kubelet_config, kubectl):
             monkeypatch.setattr(user, "run_program", host.run_program)
-        monkeypatch.setattr(kubelet_config, "read_main_pid", host.main_pid)
+        monkeypatch.setattr(kubelet_config, "read_process", host.process)
         monkeypatch.setattr(kubelet_config.time, "sleep", host.sleep)
         monkeypatch.setattr(kubelet_config.time, "time", lambda: host.now)
         monkeypatch.setattr(kubelet_config.time, "monotonic", lambda: host.now)
@@ -140,6 +141,14 @@ def test_a_configuration_that_the_kubelet_refuses_is_put_back(make, tmp_path):
     assert "failed to validate kubelet configuration" in caught.value.seen
     assert "earlier configuration is back, and the kubelet runs with it" in caught.value.seen
     assert not (tmp_path / "before.yaml").exists()
+
+
+def test_a_kubelet_that_crashes_again_and_again_is_not_waited_for(make):
+    host = make(content=BROKEN, ready_timeout=600)
+    host.counts, begin = True, host.now
+    with pytest.raises(FabricError, match="earlier configuration is back"):
+        apply(host)
+    assert host.now - begin < 60
 
 
 @pytest.mark.parametrize(("field", "value", "seen"), [
@@ -214,12 +223,16 @@ def test_whether_the_kubelet_has_a_certificate_of_the_cluster(tmp_path, days, se
 
 
 @pytest.mark.parametrize(
-    ("shown", "pid"),
-    [("ActiveState=active\nMainPID=7", "7"), ("ActiveState=activating\nMainPID=0", ""), ("", "")],
+    ("shown", "process"),
+    [
+        ("ActiveState=active\nMainPID=7\nNRestarts=0", ("7", 0)),
+        ("ActiveState=activating\nMainPID=0\nNRestarts=3", ("", 3)),
+        ("", ("", 0)),
+    ],
 )
-def test_the_process_of_the_kubelet(monkeypatch, shown, pid):
+def test_the_process_of_the_kubelet(monkeypatch, shown, process):
     monkeypatch.setattr(kubelet_config, "output_of", lambda *argv: shown)
-    assert kubelet_config.read_main_pid() == pid
+    assert kubelet_config.read_process() == process
 
 
 def test_a_restart_without_an_end(make, monkeypatch):

@@ -170,7 +170,7 @@ QUIET = Drifted([], "10:00")
             {**SAME, "moved": [ONE]},
             Drifted(["IPPool n/a", "DaemonSet n/b"], "10:00"),
             "Plan: 2 hosts in the cluster. 1 decision differs from the plan that was applied. Drift at 10:00,"
-            " which ipu.fabric.site corrects: IPPool n/a, DaemonSet n/b.",
+            " which ipu.fabric.fabric corrects: IPPool n/a, DaemonSet n/b.",
             "changes",
             2,
         ),

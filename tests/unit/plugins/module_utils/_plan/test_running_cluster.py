@@ -477,3 +477,24 @@ def test_hosts_of_another_team_get_no_advice_for_a_cluster_that_we_build():
 def test_the_advice_on_rights_names_the_user_that_the_api_sees(user, told):
     finding = errors(plan(finished(), manage_kubernetes=False, rights=["patch nodes"], user=user))["kubeconfig"]
     assert finding["next"].endswith(told)
+
+
+def test_a_host_that_others_have_not_joined():
+    """Its kubelet's files are there, but the cluster has no node of it; nothing of site would join it."""
+    hosts = finished()
+    hosts["cp1"]["host"]["cluster"]["nodes"] = [
+        {"name": f"{name}.site", "machine_id": hosts[name]["host"]["machine_id"]} for name in ("cp1", "w1")
+    ]
+    found = errors(plan(hosts, manage_kubernetes=False))["node-distribution"]
+    assert (found["hosts"], found["seen"]) == (["w2"], "nodes of the cluster: cp1.site, w1.site")
+    assert found["next"].startswith("Join it with what manages the cluster")
+    assert "node-distribution" not in errors(plan(hosts))
+
+
+def test_nodes_that_the_fabric_is_kept_off():
+    hosts = finished()
+    hosts["cp1"]["host"]["cluster"]["nodes"] = [
+        {"name": name, "machine_id": name} for name in ("cp1", "w1", "w2", "w9")
+    ]
+    assert "cluster-nodes" in errors(plan(hosts), "warning")
+    assert "cluster-nodes" not in errors(plan(hosts, node_affinity=True), "warning")

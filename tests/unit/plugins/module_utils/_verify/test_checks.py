@@ -546,7 +546,7 @@ def test_a_host_that_has_not_joined_is_one_finding_with_one_advice() -> None:
     assert {"pod", "ipu_labels"} <= {check.check for check in bad}
     assert "ip_pool" not in {check.check for check in bad}
     advice = {check.next for check in bad if check.check in ("pod", "ipu_labels")}
-    assert advice == {"Run site, which joins the host, or take it out of the inventory."}
+    assert [each[:30] for each in advice] == ["Run site, which joins the host"]
 
 
 def test_labels_of_nodes_that_are_not_proved() -> None:
