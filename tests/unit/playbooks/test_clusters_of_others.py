@@ -35,7 +35,7 @@ def hosts(folder, name):
         ("renew_certificates", {}, "systemctl restart"),
         ("backup", {}, "etcd-snapshot save"),
         ("restore", {"fabric_backup": "/backups/x"}, "--cluster-reset-restore-path"),
-        ("remove_node", {"fabric_remove_nodes": "w2"}, "drain and delete it with kubectl"),
+        ("remove_node", {"fabric_remove_nodes": "w2"}, "drain and delete the node with kubectl"),
         ("reset", {"fabric_reset": "cluster", "fabric_reset_name": "x"}, "-uninstall.sh"),
     ],
 )

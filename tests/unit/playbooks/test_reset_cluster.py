@@ -32,8 +32,11 @@ def test_workers_first(tmp_path):
     (tmp_path / "artifacts").mkdir()
     report = tmp_path / "artifacts/report.html"
     report.write_text("proved")
+    kubeconfig = tmp_path / "artifacts/admin.conf"
+    kubeconfig.write_text("of this cluster")
     run = reset(tmp_path, fabric_reset_name=NAME)
     assert not report.exists()  # it was of this cluster
+    assert (kubeconfig.exists(), kubeconfig.with_name("admin.conf.removed").exists()) == (False, True), run.text
     assert run.code == 0, run.text
     assert resets(run)[0] == "w1"
     assert sorted(resets(run)[1:]) == ["cp1", "cp2"]
