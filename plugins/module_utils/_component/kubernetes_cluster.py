@@ -124,8 +124,7 @@ def refuse_cluster(
             first,
             "; ".join(f"{name}: {planes[name].membership}{why[name]}" for name in doubtful),
             "Bring them back, or remove those that are gone for good from kube_control_plane, and run again. If there"
-            " is no cluster to keep, run once with -e kubernetes_allow_new_cluster=true. Nothing was"
-            " changed in Kubernetes.",
+            " is no cluster to keep, run once with -e kubernetes_allow_new_cluster=true.",
             code="unsafe",
         )
     raise FabricError(
