@@ -171,5 +171,5 @@ def test_a_node_of_the_same_name_that_is_another_machine_is_not_drained(tmp_path
     result = run(tmp_path, due=["w1"], nodes={"w1": {**node(), "id": "other"}})
     assert result.code != 0
     said = " ".join(result.text.split())
-    assert "Seen: its machine-id is other, and that of the host id-w1. w1 was not rebooted." in said, result.text
+    assert "Seen: its machine-id is other, but that of the host is id-w1. w1 was not rebooted." in said, result.text
     assert [step for step in steps(result) if step != "uncordoned all"] == []
