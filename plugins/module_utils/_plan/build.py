@@ -75,6 +75,7 @@ from .running_cluster import (
     adopt,
     check_api_host,
     check_blocks,
+    check_joined,
     check_multus,
     check_nodes,
     check_own_cidrs,
@@ -132,6 +133,7 @@ def build_plan(settings: Settings, observations: Observations, today: str, recor
     virtual = plan_virtual_address(settings, hosts, cidrs, findings)
     check_running(settings, hosts, running, endpoint, findings)
     check_nodes(settings, hosts, running, findings)
+    check_joined(settings, hosts, running, findings)
     check_network_operator(running, releases, findings)
     check_own_kubeconfig(settings, findings)
     check_own_pod_network(settings, hosts, running, findings)

@@ -12,10 +12,9 @@ from .._common.findings import Findings
 from .._model.observation import HostFacts
 from .host_sizes import MIB_IN_GB
 from .hosts import PlacedHost
-from .names import nearest
+from .names import with_meant
 
 VARIABLE = "kubernetes_kubelet_config"
-ALIKE = 0.8  # similarity of a misspelt field and the one that was meant, by difflib
 # Fields of KubeletConfiguration v1beta1 from Kubernetes 1.34 to 1.36 (k8s.io/kubelet, config/v1beta1/types.go).
 _NAMES = """
 address allowedUnsafeSysctls apiVersion authentication authorization cgroupDriver cgroupRoot cgroupsPerQOS clusterDNS
@@ -65,12 +64,11 @@ def check_fields(given: t.Mapping[str, object], findings: Findings) -> None:
         )
     fields = sorted({*map(str, given)} - FIELDS)
     if fields:
-        near = [(field, nearest(field, sorted(FIELDS), ALIKE)) for field in fields]
         findings.warning(
             "kubelet-config",
             [],
             f"{VARIABLE} has a field that kubelets don't know: they ignore it.",
-            ", ".join(f"{field} (did you mean {known}?)" if known else field for field, known in near),
+            with_meant(fields, FIELDS),
             "Correct its name, which is case-sensitive, or remove it. Kubernetes after 1.36 may have more fields.",
         )
 

@@ -10,7 +10,7 @@ import typing as t
 from .._common.findings import Findings
 from .._model.settings import Settings
 from .hosts import Hosts, PlacedHost, with_role
-from .names import ALIKE_VARIABLES, nearest
+from .names import with_meant
 
 CHECK = "limit"
 
@@ -27,12 +27,11 @@ def unknown_names(limit: str, groups: t.Mapping[str, t.Sequence[str]]) -> t.List
 def check_limit(settings: Settings, hosts: Hosts, findings: Findings) -> None:
     unknown = unknown_names(settings.limit, settings.inventory_groups)
     if unknown:
-        near = [(name, nearest(name, [*hosts, *settings.inventory_groups], ALIKE_VARIABLES)) for name in unknown]
         findings.error(
             CHECK,
             [],
             "A name in --limit is neither a host nor a group of the inventory: this run would leave it out.",
-            ", ".join(f"{name} (did you mean {known}?)" if known else name for name, known in near),
+            with_meant(unknown, [*hosts, *settings.inventory_groups]),
             "Correct --limit.",
         )
     planes = with_role(hosts, "control_plane") if settings.limit and settings.manage_kubernetes else []

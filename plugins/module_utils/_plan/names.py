@@ -71,6 +71,13 @@ def nearest(name: str, known: t.Iterable[str], alike: float) -> str:
     return next(iter(difflib.get_close_matches(name, list(known), 1, alike)), "")
 
 
+def with_meant(names: t.Iterable[str], known: t.Iterable[str]) -> str:
+    """Unknown names in one line, each with the known one that is probably meant."""
+    listed = sorted(known)
+    near = ((name, nearest(name, listed, ALIKE_VARIABLES)) for name in names)
+    return ", ".join(f"{name} (did you mean {meant}?)" if meant else name for name, meant in near)
+
+
 def meant_group(group: str) -> str:
     """Our group that is probably meant by a name, misspelt or as in other tools; empty if none is."""
     name = group.replace("-", "_").lower()

@@ -426,10 +426,9 @@ def check_own_cidrs(settings: Settings, hosts: Hosts, running: t.Optional[Runnin
 
 
 def check_nodes(settings: Settings, hosts: Hosts, running: t.Optional[Running], findings: Findings) -> None:
-    """Nodes without a plan, which DaemonSets and address pools reach nevertheless, and hosts that others must join."""
-    nodes = running.facts.get("nodes", []) if running else []
-    named = {node["name"] for node in nodes}
-    strangers = sorted(named - {host.node for host in hosts.values()})
+    """Warn of nodes without a plan, which DaemonSets and address pools reach nevertheless."""
+    planned = {host.node for host in hosts.values()}
+    strangers = sorted({node["name"] for node in running.facts.get("nodes", [])} - planned) if running else []
     if running and strangers and not settings.upgrade and not settings.node_affinity:
         has_affinity = settings.stack == "network_operator"
         off = " Or keep the fabric off them with network_operator_node_affinity." if has_affinity else ""
@@ -442,15 +441,27 @@ def check_nodes(settings: Settings, hosts: Hosts, running: t.Optional[Running], 
             ", ".join(strangers),
             f"Add them to kube_node.{gone}{off}",
         )
-    lost = sorted(
-        name for name, host in hosts.items() if host.facts and not any(is_node(host.facts, node) for node in nodes)
-    )
-    if running and nodes and lost and not settings.manage_kubernetes and not findings.has_error("node-distribution"):
+
+
+def check_joined(settings: Settings, hosts: Hosts, running: t.Optional[Running], findings: Findings) -> None:
+    """Each host is a node of a cluster that others manage: site joins none there."""
+    nodes = running.facts.get("nodes", []) if running else []
+    if not nodes or settings.manage_kubernetes or findings.has_error("node-distribution"):
+        return
+    # By machine ID and by name: comparing each host with each node would be quadratic.
+    by_id = {node["machine_id"]: node for node in nodes if node["machine_id"]}
+    by_name = {node["name"]: node for node in nodes}
+    lost = []
+    for name, facts in ((name, host.facts) for name, host in hosts.items()):
+        node = by_id.get(facts["machine_id"]) or by_name.get(facts["hostname"].lower()) if facts else None
+        if facts and not (node and is_node(facts, node)):
+            lost.append(name)
+    if lost:
         findings.error(
             "node-distribution",
-            lost,
+            sorted(lost),
             "The cluster has no node of this host, and site joins none where others manage the cluster.",
-            f"nodes of the cluster: {shorten_list(sorted(named), 8)}",
+            f"nodes of the cluster: {shorten_list(sorted(by_name), 8)}",
             "Join it with what manages the cluster, or take it out of the inventory.",
         )
 
