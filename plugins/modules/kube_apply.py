@@ -59,9 +59,11 @@ options:
     choices: [Strict, Warn]
     default: Strict
   timeout:
-    description: Seconds to wait for new kinds to be served, and for deleted objects to disappear.
+    description:
+      - Seconds to wait for new kinds to be served, and for deleted objects to disappear.
+      - The API server may need minutes to remove a CustomResourceDefinition that was changed a moment before.
     type: int
-    default: 60
+    default: 300
 seealso:
   - module: ipu.fabric.kube_wait
 """
@@ -128,7 +130,7 @@ def main(run: Runner = run_module) -> None:
         adopt={"type": "bool", "default": True},
         exact={"type": "bool", "default": False},
         validation={"type": "str", "choices": ["Strict", "Warn"], "default": "Strict"},
-        timeout={"type": "int", "default": 60},
+        timeout={"type": "int", "default": 300},
     )
     run(spec, apply_objects, libraries=("jmespath",), hidden=("objects",))
 

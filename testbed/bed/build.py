@@ -45,15 +45,21 @@ class Parts:
     distribution: Path
 
 
+def _missing(commands: dict[str, str]) -> list[str]:
+    return sorted({package for command, package in commands.items() if not shutil.which(command, path=COMMANDS)})
+
+
 def need(commands: dict[str, str]) -> None:
-    """Install the packages of commands that this machine lacks."""
-    missing = [package for command, package in commands.items() if not shutil.which(command, path=COMMANDS)]
-    if missing:
-        names = " ".join(sorted(set(missing)))
-        say(f"this machine lacks {names}: installing with apt")
-        run("apt-get", "update")
-        quiet = os.environ | {"DEBIAN_FRONTEND": "noninteractive"}
-        run("apt-get", "install", "--yes", "--no-install-recommends", *names.split(), env=quiet)
+    """Install the packages of commands that this machine lacks. Builds that start together take turns, for apt refuses."""
+    if not _missing(commands):
+        return
+    with lock("apt"):
+        names = _missing(commands)
+        if names:
+            say(f"this machine lacks {' '.join(names)}: installing with apt")
+            run("apt-get", "update")
+            quiet = os.environ | {"DEBIAN_FRONTEND": "noninteractive"}
+            run("apt-get", "install", "--yes", "--no-install-recommends", *names, env=quiet)
 
 
 def requirements() -> None:

@@ -102,6 +102,23 @@ def test_a_cluster_that_is_not_there(run: Modules, tmp_path: Path) -> None:
         run("kube_apply", **missing)
 
 
+def test_a_definition_that_is_slow_to_go_says_what_the_api_server_waits_for(run: Modules, api: ApiServer) -> None:
+    names = {"plural": "slows", "singular": "slow", "kind": "Slow"}
+    version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": {"type": "object"}}}
+    spec = {"group": "example.org", "scope": "Cluster", "names": names, "versions": [version]}
+    definition = {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "spec": spec}
+    definition["metadata"] = {"name": "slows.example.org"}
+    run("kube_apply", objects=[definition])
+    held = {"apiVersion": "example.org/v1", "kind": "Slow"}
+    held["metadata"] = {"name": "held", "finalizers": ["example.org/held"]}
+    run("kube_apply", objects=[held])
+    with pytest.raises(ModuleFailedError, match=r"slows\.example\.org still exists \(CustomResource.*deletion"):
+        run("kube_apply", objects=[definition], state="absent", timeout=2)
+    api.kubectl("patch", "slow", "held", "--type=merge", "--patch", '{"metadata": {"finalizers": null}}')
+    run("kube_apply", objects=[definition], state="absent")
+    assert api.kubectl("get", "crd", "slows.example.org", check=False).returncode
+
+
 def test_a_server_that_is_gone(run: Modules, api: ApiServer, tmp_path: Path) -> None:
     gone = tmp_path / "kubeconfig"
     gone.write_text(api.kubeconfig.read_text().replace(f":{api.port}", ":9"))

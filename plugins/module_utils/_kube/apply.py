@@ -121,12 +121,19 @@ def established(cluster: Cluster, obj: Object) -> bool:
     return condition_true(cluster.read(obj), "Established")
 
 
+def still_exists(obj: Object, found: Object) -> str:
+    """A deleted object that is not gone, and, if it is a CustomResourceDefinition, what the API server waits for."""
+    terminating = [c for c in query("status.conditions", found) or [] if c["type"] == "Terminating"]
+    reasons = [f" ({c.get('message') or c.get('reason')})" for c in terminating if c["status"] == "True"]
+    return f"{describe(obj)} still exists{''.join(reasons)}"
+
+
 def wait_for_kinds(cluster: Cluster, objects: t.Sequence[Object], absent: bool, timeout: float) -> None:
     """Wait until new kinds are served, or until deleted objects are gone."""
 
     def pending() -> t.List[str]:
         if absent:
-            return [f"{describe(obj)} still exists" for obj in objects if cluster.read(obj) is not None]
+            return [still_exists(obj, found) for obj in objects for found in [cluster.read(obj)] if found is not None]
         return [f"{describe(obj)} is not Established" for obj in objects if not established(cluster, obj)]
 
     what = "Deleted objects are still there." if absent else "New kinds are not served yet."
