@@ -50,7 +50,7 @@ def _missing(commands: dict[str, str]) -> list[str]:
 
 
 def need(commands: dict[str, str]) -> None:
-    """Install the packages of commands that this machine lacks. Builds that start together take turns, for apt refuses."""
+    """Install the packages of commands that this machine lacks. Builds that start together take turns."""
     if not _missing(commands):
         return
     with lock("apt"):
