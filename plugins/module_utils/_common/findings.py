@@ -110,7 +110,7 @@ REQUIRED: t.Dict[str, str] = {
     "ipu-operator-crd": "the IPUJob definition is installed, or its source is named",
     "ipu-operator-version": "the IPU operator's release is known",
     "kubeconfig": "there is a kubeconfig of a cluster that is managed elsewhere, with the rights that site needs",
-    "kubelet-config": "fields and signals of kubernetes_kubelet_config are ones that a kubelet knows",
+    "kubelet-config": "a kubelet can read kubernetes_kubelet_config, and knows its fields and signals",
     "limit": "names in --limit exist, and a new cluster begins with its first control plane",
     "link-layer": "macvlan is for RoCE, ipoib for InfiniBand; RDMA of pods does not work over iWARP",
     "locked-memory": "the host's limit of locked memory is what the proof expects",

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
 import typing as t
@@ -15,32 +16,52 @@ from .hosts import PlacedHost
 from .names import with_meant
 
 VARIABLE = "kubernetes_kubelet_config"
-# Fields of KubeletConfiguration v1beta1 from Kubernetes 1.34 to 1.36 (k8s.io/kubelet, config/v1beta1/types.go).
-_NAMES = """
-address allowedUnsafeSysctls apiVersion authentication authorization cgroupDriver cgroupRoot cgroupsPerQOS clusterDNS
-clusterDomain configMapAndSecretChangeDetectionStrategy containerLogMaxFiles containerLogMaxSize
-containerLogMaxWorkers containerLogMonitorInterval containerRuntimeEndpoint contentType cpuCFSQuota cpuCFSQuotaPeriod
-cpuManagerPolicy cpuManagerPolicyOptions cpuManagerReconcilePeriod crashLoopBackOff enableContentionProfiling
-enableControllerAttachDetach enableDebugFlagsHandler enableDebuggingHandlers enableProfilingHandler enableServer
-enableSystemLogHandler enableSystemLogQuery enforceNodeAllocatable eventBurst eventRecordQPS evictionHard
-evictionMaxPodGracePeriod evictionMinimumReclaim evictionPressureTransitionPeriod evictionSoft evictionSoftGracePeriod
-failCgroupV1 failSwapOn featureGates fileCheckFrequency hairpinMode healthzBindAddress healthzPort httpCheckFrequency
-imageGCHighThresholdPercent imageGCLowThresholdPercent imageMaximumGCAge imageMinimumGCAge
-imagePullCredentialsVerificationPolicy imageServiceEndpoint iptablesDropBit iptablesMasqueradeBit
-kernelMemcgNotification kind kubeAPIBurst kubeAPIQPS kubeletCgroups kubeReserved kubeReservedCgroup
-localStorageCapacityIsolation logging makeIPTablesUtilChains maxOpenFiles maxParallelImagePulls maxPods
-memoryManagerPolicy memoryReservationPolicy memorySwap memoryThrottlingFactor mergeDefaultEvictionSettings
-nodeLeaseDurationSeconds nodeStatusMaxImages nodeStatusReportFrequency nodeStatusUpdateFrequency oomScoreAdj podCIDR
-podLogsDir podPidsLimit podsPerCore port preloadedImagesVerificationAllowlist protectKernelDefaults providerID
-qosReserved readOnlyPort registerNode registerWithTaints registryBurst registryPullQPS reservedMemory
-reservedSystemCPUs resolvConf rotateCertificates runOnce runtimeRequestTimeout seccompDefault serializeImagePulls
-serverTLSBootstrap showHiddenMetricsForVersion shutdownGracePeriod shutdownGracePeriodByPodPriority
-shutdownGracePeriodCriticalPods singleProcessOOMKill staticPodPath staticPodURL staticPodURLHeader
-streamingConnectionIdleTimeout syncFrequency systemCgroups systemReserved systemReservedCgroup tlsCertFile
-tlsCipherSuites tlsCurvePreferences tlsMinVersion tlsPrivateKeyFile topologyManagerPolicy topologyManagerPolicyOptions
-topologyManagerScope tracing userNamespaces volumePluginDir volumeStatsAggPeriod
-"""
-FIELDS = frozenset(_NAMES.split())
+# Fields of KubeletConfiguration v1beta1 from Kubernetes 1.34 to 1.37 (k8s.io/kubelet, config/v1beta1/types.go), by what
+# they hold. "a string" and "a number" are as in YAML: 2 is no string, "2" is.
+_FIELDS: t.Mapping[str, str] = {
+    "true or false": """
+        cgroupsPerQOS cpuCFSQuota enableContentionProfiling enableControllerAttachDetach enableDebugFlagsHandler
+        enableDebuggingHandlers enableProfilingHandler enableServer enableSystemLogHandler enableSystemLogQuery
+        failCgroupV1 failSwapOn kernelMemcgNotification localStorageCapacityIsolation makeIPTablesUtilChains
+        mergeDefaultEvictionSettings protectKernelDefaults registerNode rotateCertificates runOnce
+        seccompDefault serializeImagePulls serverTLSBootstrap singleProcessOOMKill
+    """,
+    "a whole number": """
+        containerLogMaxFiles containerLogMaxWorkers eventBurst eventRecordQPS evictionMaxPodGracePeriod
+        healthzPort imageGCHighThresholdPercent imageGCLowThresholdPercent iptablesDropBit iptablesMasqueradeBit
+        kubeAPIBurst kubeAPIQPS maxOpenFiles maxParallelImagePulls maxPods nodeLeaseDurationSeconds
+        nodeStatusMaxImages oomScoreAdj podPidsLimit podsPerCore port readOnlyPort registryBurst registryPullQPS
+    """,
+    "a number": "memoryThrottlingFactor",
+    "a string": """
+        address apiVersion cgroupDriver cgroupRoot clusterDomain configMapAndSecretChangeDetectionStrategy
+        containerLogMaxSize containerRuntimeEndpoint contentType cpuManagerPolicy hairpinMode healthzBindAddress
+        imagePullCredentialsVerificationPolicy imageServiceEndpoint kind kubeletCgroups kubeReservedCgroup
+        memoryManagerPolicy memoryReservationPolicy podCIDR podLogsDir providerID reservedSystemCPUs resolvConf
+        showHiddenMetricsForVersion staticPodPath staticPodURL systemCgroups systemReservedCgroup tlsCertFile
+        tlsMinVersion tlsPrivateKeyFile topologyManagerPolicy topologyManagerScope volumePluginDir
+    """,
+    "a duration such as 5m": """
+        containerLogMonitorInterval cpuCFSQuotaPeriod cpuManagerReconcilePeriod evictionPressureTransitionPeriod
+        fileCheckFrequency httpCheckFrequency imageMaximumGCAge imageMinimumGCAge nodeStatusReportFrequency
+        nodeStatusUpdateFrequency runtimeRequestTimeout shutdownGracePeriod shutdownGracePeriodCriticalPods
+        streamingConnectionIdleTimeout syncFrequency volumeStatsAggPeriod
+    """,
+    "a list": """
+        allowedUnsafeSysctls clusterDNS enforceNodeAllocatable preloadedImagesVerificationAllowlist
+        registerWithTaints reservedMemory shutdownGracePeriodByPodPriority tlsCipherSuites tlsCurvePreferences
+    """,
+    "a mapping of strings": """
+        cpuManagerPolicyOptions defaultPodSysctls evictionHard evictionMinimumReclaim evictionSoft
+        evictionSoftGracePeriod kubeReserved qosReserved systemReserved topologyManagerPolicyOptions
+    """,
+    "a mapping of true or false": "featureGates",
+    "a mapping": """
+        authentication authorization crashLoopBackOff logging memorySwap staticPodURLHeader tracing
+        userNamespaces
+    """,
+}
+KINDS: t.Mapping[str, str] = {name: kind for kind, names in _FIELDS.items() for name in names.split()}
 # Upstream's disk thresholds of a kubelet: a site that sets any of them replaces all.
 EVICTION: t.Mapping[str, object] = {"nodefs.available": "10%", "imagefs.available": "15%"}
 SIGNALS = (
@@ -48,6 +69,7 @@ SIGNALS = (
     *("containerfs.available", "containerfs.inodesFree", "pid.available", "allocatableMemory.available"),
 )
 _UNITS = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40}
+_DURATION = re.compile(r"[-+]?(0|([0-9]*[.]?[0-9]+(ns|us|µs|ms|s|m|h))+)")
 _THRESHOLD = re.compile(rf"([0-9.]+)(%|{'|'.join(_UNITS)})")
 
 
@@ -62,15 +84,41 @@ def check_fields(given: t.Mapping[str, object], findings: Findings) -> None:
             ", ".join(signals),
             f"Known signals are {', '.join(SIGNALS)}.",
         )
-    fields = sorted({*map(str, given)} - FIELDS)
+    wrong = [
+        f"{name} is {json.dumps(value)}, not {KINDS[name]}" for name, value in given.items() if not _fits(name, value)
+    ]
+    if wrong:
+        findings.error(
+            "kubelet-config",
+            [],
+            f"{VARIABLE} has a value of the wrong type: kubelets would not start.",
+            "; ".join(wrong),
+            'Correct it; in YAML, 250 is a number, "250" a string.',
+        )
+    fields = sorted({*map(str, given)} - {*KINDS})
     if fields:
         findings.warning(
             "kubelet-config",
             [],
             f"{VARIABLE} has a field that kubelets don't know: they ignore it.",
-            with_meant(fields, FIELDS),
-            "Correct its name, which is case-sensitive, or remove it. Kubernetes after 1.36 may have more fields.",
+            with_meant(fields, {*KINDS}),
+            "Correct its name, which is case-sensitive, or remove it. Kubernetes after 1.37 may have more fields.",
         )
+
+
+def _fits(name: str, value: object) -> bool:
+    """Whether a kubelet could read this value of a field. It reads null as if the field were missing."""
+    kind = KINDS.get(name, "")
+    if value is None or not kind:
+        return True
+    if isinstance(value, dict):
+        inner = {"a mapping of strings": str, "a mapping of true or false": bool}.get(kind, object)
+        return kind.startswith("a mapping") and all(isinstance(each, inner) for each in value.values())
+    if isinstance(value, str):
+        return kind == "a string" or (kind.startswith("a duration") and bool(_DURATION.fullmatch(value)))
+    if isinstance(value, (bool, list)):
+        return kind == ("true or false" if isinstance(value, bool) else "a list")
+    return kind == "a number" or (kind == "a whole number" and isinstance(value, int))
 
 
 def _thresholds(given: t.Mapping[str, object]) -> t.Mapping[str, object]:

@@ -579,6 +579,11 @@ DONE: t.List[t.Tuple[str, t.Union[str, Fault], Done]] = [
         Done("Correct its name", settings={"kubelet_config": {"maxPods": 250}}),
     ),
     (
+        "kubelet-config",
+        Fault(settings={"kubelet_config": {"maxPods": "250"}}),
+        Done("Correct it; in YAML, 250 is a number", settings={"kubelet_config": {"maxPods": 250}}),
+    ),
+    (
         "disk",
         "containerd's data is on a file system that can't carry overlayfs: NFS, or an overlay",
         Done("Mount a local ext4 or XFS", {"w1/host/obstacles/filesystem": "xfs"}),

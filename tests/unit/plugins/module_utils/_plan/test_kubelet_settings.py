@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What the plan says of kubernetes_kubelet_config, and of disks that are too full for a kubelet."""
 
+import json
+
 import pytest
 import yaml
 from ansible_collections.ipu.fabric.tests.unit.fixtures import site as sites
@@ -59,13 +61,35 @@ def test_how_much_a_kubelet_lacks_is_said():
         ({}, []),
         ({"maxPods": 250, "authentication": {"anonymous": {"enabled": False}}}, []),
         ({"evictionHard": {"imagefs.availble": "5%", "nodefs.available": "1%"}}, [("error", "imagefs.availble")]),
-        ({"evictionHard": "5%"}, []),  # the kubelet's own refusal names it
+        ({"evictionHard": "5%"}, [("error", 'evictionHard is "5%", not a mapping of strings')]),
         ({"maxpods": 250}, [("warning", "maxpods (did you mean maxPods?)")]),
         ({"swap": True, "maxPods": 250}, [("warning", "swap")]),
     ],
 )
 def test_what_no_kubelet_knows(config, expected):
     assert [(each["level"], each["seen"]) for each in found(config)] == expected
+
+
+@pytest.mark.parametrize(
+    ("field", "right", "wrong"),
+    [
+        ("maxPods", [250, None], ["250", "many", 2.5, True, [250]]),
+        ("serializeImagePulls", [False], ["false", 0]),
+        ("memoryThrottlingFactor", [0.9, 1], ["0.9"]),
+        ("runtimeRequestTimeout", ["15m", "1h0m0s", "0", "1.5h"], [15, "15", "a while"]),
+        ("reservedSystemCPUs", ["0", "0-3"], [0, ["0"]]),
+        ("systemReserved", [{"cpu": "2"}, {}], [{"cpu": 2}, "cpu=2"]),
+        ("featureGates", [{"A": True}], [{"A": "true"}, ["A"]]),
+        ("clusterDNS", [["10.96.0.10"]], ["10.96.0.10"]),
+        ("logging", [{"verbosity": 3}], [3]),
+    ],
+)
+def test_types_of_fields(field, right, wrong):
+    assert [found({field: value}) for value in right] == [[]] * len(right)
+    for value in wrong:
+        [finding] = found({field: value})
+        assert finding["level"] == "error"
+        assert finding["seen"].startswith(f"{field} is {json.dumps(value)}, not ")
 
 
 def test_a_cluster_of_others_has_its_own_kubelets():
