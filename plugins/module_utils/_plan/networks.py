@@ -129,14 +129,15 @@ def _plan_network(chosen: NetworkLinks, rules: NetworkRules, findings: Findings)
         _plan_profile(chosen, planned, rules, findings)
     _check_whereabouts_ranges(network, rules.releases, findings)
     partly = _check_advertised(chosen, rules.releases, findings)
-    _check_stated(chosen, findings)
+    instead = _check_stated(chosen, findings)
     if _check_several_subnets(chosen, findings) or partly:
         return planned
     try:
         families = _plan_families(chosen, rules)
     except FabricError as error:
         what, seen = f"{network.name}: {error.what}", f"{error.seen} ({error.where})"
-        findings.error("subnet", links, what, seen, error.next_step)
+        step = f"{instead} If pods are to have their own subnet: {error.next_step}" if instead else error.next_step
+        findings.error("subnet", links, what, seen, step)
         return planned
     for subnet in (family.subnet for family in families):
         for warning in subnet["warnings"]:
@@ -441,24 +442,29 @@ def _address(link: HostLink, version: int) -> Address:
     return own[0] if own else {"address": "", "prefix": 0}
 
 
-def _check_stated(chosen: NetworkLinks, findings: Findings) -> None:
-    """Warn if all addresses of NICs are outside the stated subnet: it may be mistyped."""
+def _check_stated(chosen: NetworkLinks, findings: Findings) -> str:
+    """Warn if all addresses of NICs are outside the stated subnet: it may be mistyped. Returns what to correct."""
     network = chosen.network
+    steps: t.List[str] = []
     for version, cidr in network.subnets.items():
-        others = {
-            name: f"{link.nic['netdev']} of {name} has {entry['address']}/{entry['prefix']}"
+        found = {
+            name: (link.nic["netdev"], read_interface(entry["address"], entry["prefix"]))
             for name, link in chosen.links.items()
             for entry in link.nic["addresses"]
             if read_address(entry["address"]).version == version and entry.get("origin") != ADVERTISED
         }
-        if others and not any(_address(link, version)["address"] for link in chosen.links.values()):
+        if found and not any(_address(link, version)["address"] for link in chosen.links.values()):
+            others = [f"{netdev} of {name} has {interface}" for name, (netdev, interface) in found.items()]
+            own = shorten_list(dict.fromkeys(str(interface.network) for _netdev, interface in found.values()), SHOWN)
+            steps.append(f"Correct `subnet` in fabric_networks (NICs are in {own}), or leave it empty.")
             findings.warning(
                 "subnet",
-                others,
+                found,
                 f"{network.name}: no NIC has an address in the subnet of fabric_networks.",
-                f"subnet is {cidr}; {shorten_list(others.values(), SHOWN, '; ')}",
-                "Correct `subnet` in fabric_networks or leave subnet empty, unless pods are to have their own subnet.",
+                f"subnet is {cidr}; {shorten_list(others, SHOWN, '; ')}",
+                f"{steps[-1]} Nothing to do if pods are to have their own subnet.",
             )
+    return " ".join(steps)
 
 
 def _share(network: NetworkSpec, version: int) -> str:

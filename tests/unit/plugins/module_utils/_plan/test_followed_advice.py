@@ -943,6 +943,11 @@ DONE: t.List[t.Tuple[str, t.Union[str, Fault], Done]] = [
     ("subnet", Fault(settings=network(gateway="10.9.0.1")), Done("leave it empty", settings=network())),
     (
         "subnet",
+        Fault(settings=network(subnet="10.55.0.0/30")),  # too small, and no NIC is in it
+        Done("(NICs are in 10.5.0.0/24)", settings=network(subnet="10.5.0.0/24")),
+    ),
+    (
+        "subnet",
         Fault(settings={"pod_cidr": "10.5.0.0/16"}),
         Done("Choose another fabric_pod_cidr", settings={"pod_cidr": "10.244.0.0/16"}),
     ),
