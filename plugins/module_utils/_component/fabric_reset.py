@@ -18,6 +18,10 @@ NAMES = 8  # node names in one line
 REQUEST = "fabric"  # value of fabric_reset
 MPI_OPERATOR = "the MPI operator (ipu.fabric.workloads -e mpi_operator_state=absent -e fabric_metrics=false removes it)"
 HOST_SETTINGS = "Settings of hosts stay: the limit of locked memory, kernel modules and sysctls."
+WITH_OPERATORS = (
+    " The operators' CustomResourceDefinitions, their namespaces and their files on the hosts are removed with them: add"
+    " --check to see each."
+)
 HOSTS_TOO = "-e fabric_reset=cluster shows what is left on the hosts."
 
 
@@ -85,6 +89,7 @@ def decide(settings: Settings, seen: Seen) -> FabricReset:
             f"{'stop the pods and jobs of the table above, then ' if users else ''}run it again with -e"
             " fabric_reset=fabric, which removes the fabric and leaves Kubernetes"
             f"{'; -e fabric_reset=cluster shows how to remove both' if seen.removes_cluster else ''}."
+            f"{WITH_OPERATORS if found['operators'] else ''}"
         )
     return {
         "bare": is_without_cluster(seen.hosts),

@@ -56,7 +56,7 @@ def plan(**seen):
         ),
         ({"request": "fabric", "ipu": {**NOTHING, "jobs": ["train/a"]}}, "", "Seen: train/a."),
         ({"marked": ["w1"]}, "", "run it again"),
-        ({"own": ["nvidia-network-operator/network-operator"]}, "", "run it again"),
+        ({"own": ["nvidia-network-operator/network-operator"]}, "", "their files on the hosts are removed with them"),
     ],
 )
 def test_what_is_said(seen, nothing, refusal):
