@@ -32,7 +32,7 @@ def check_cni_files(
         findings.error(CHECK, [running.host], cilium.WHY, seen, cilium.ADVICE)
     for name, host in hosts.items():
         if host.facts and "cni_files" in host.facts and not host.observation.get("recalled"):
-            _check_host(name, host.facts, settings, findings)
+            _check_host(name, host.facts, settings, bool(running) and not pod_networks, findings)
             if has_networks and not exclusive:
                 _check_disabled(name, host.facts, findings)
 
@@ -48,7 +48,8 @@ def _check_disabled(name: str, facts: HostFacts, findings: Findings) -> None:
         findings.error(CHECK, [name], cilium.WHY, f"{_describe(disabled)}, and no other file of multus", cilium.ADVICE)
 
 
-def _check_host(name: str, facts: HostFacts, settings: Settings, findings: Findings) -> None:
+def _check_host(name: str, facts: HostFacts, settings: Settings, unfinished: bool, findings: Findings) -> None:
+    """unfinished: the cluster has no pod network yet."""
     files = facts["cni_files"]
     is_node = bool(facts["kubelet"]["cluster"])
     made = facts.get("kubernetes")
@@ -62,7 +63,8 @@ def _check_host(name: str, facts: HostFacts, settings: Settings, findings: Findi
             f"{folder} has {_describe(files[: multus + 1])}",
             "Remove the files before it, or rename them so that they sort after it.",
         )
-    if is_node and not files:
+    ours = OURS.get(settings.cni) if settings.manage_kubernetes else None
+    if is_node and not files and not (unfinished and ours):
         findings.warning(
             CHECK,
             [name],
@@ -70,7 +72,6 @@ def _check_host(name: str, facts: HostFacts, settings: Settings, findings: Findi
             f"nothing in {folder}",
             "Look at the pods of the pod network on this node. site installs a pod network if fabric_cni names one.",
         )
-    ours = OURS.get(settings.cni) if settings.manage_kubernetes else None
     # Otherwise each node would repeat what was already reported for the cluster, or the pod network in use would go.
     if ours and not findings.has_error("cluster-cni") and not findings.has_error("cluster-builder"):
         _check_foreign(name, [file for file in files if file["plugin"] not in MULTUS], ours, folder, findings)

@@ -96,6 +96,14 @@ def test_a_node_without_any():
     assert levels([]) == [("warning", "nothing in /etc/cni/net.d")]
 
 
+@pytest.mark.parametrize(("cni", "checks"), [("calico", []), ("none", ["cni-files"])])
+def test_a_run_was_stopped_before_its_pod_network(cni, checks):
+    hosts = sites.finished()
+    hosts["cp1"]["host"]["cluster"] = sites.running(pod_networks=[])
+    hosts["w1"]["host"]["cni_files"] = []
+    assert [check for check in sites.errors(sites.plan(hosts, cni=cni), "warning") if check == "cni-files"] == checks
+
+
 def test_what_a_host_said_in_an_earlier_run_is_not_checked():
     hosts = sites.finished()
     hosts["w1"]["host"]["cni_files"] = []
