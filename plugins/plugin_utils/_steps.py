@@ -224,6 +224,13 @@ def _failed_items(result: Result) -> t.List[Result]:
     return [one for one in items if isinstance(one, dict) and one.get("failed")] if isinstance(items, list) else []
 
 
+def place_of(host: str, result: Result) -> str:
+    """Where a task ran: on its host, or on the one that it is delegated to."""
+    delegated = result.get("_ansible_delegated_vars")
+    where = delegated.get("ansible_delegated_host", host) if isinstance(delegated, dict) else host
+    return host if where == host else f"{where}, for {host}"
+
+
 def describe(result: Result) -> Rows:
     """What a person must know about a failed result, and nothing else."""
     if "censored" in result or result.get("_ansible_no_log"):
@@ -367,10 +374,11 @@ class Run:
         if task.stops:
             step.stopped = True
             self.stopped.add(host)
-            return self._fails("STOPPED", task, host, describe(result))
+            return self._fails("STOPPED", task, host, result, describe(result))
         step.failed.add(host)
         tries = result.get("attempts", 1)
-        return self._fails("FAILED", task, host, describe(result), f" (after {tries} tries)" if tries != 1 else "")
+        after = f" (after {tries} tries)" if tries != 1 else ""
+        return self._fails("FAILED", task, host, result, describe(result), after)
 
     def unreachable(self, task: Task, host: str, result: Result, ignored: bool = False) -> t.List[Line]:
         step = self._ends_on(task, host)
@@ -379,9 +387,9 @@ class Run:
             step.ignored += 1
             return []
         step.unreachable.add(host)
-        return self._fails("UNREACHABLE", task, host, (("seen", message_of(result) or "no answer"),))
+        return self._fails("UNREACHABLE", task, host, result, (("seen", message_of(result) or "no answer"),))
 
-    def _fails(self, how: str, task: Task, host: str, found: Rows, after: str = "") -> t.List[Line]:
+    def _fails(self, how: str, task: Task, host: str, result: Result, found: Rows, after: str = "") -> t.List[Line]:
         """Show a failure at once, but only once: other hosts that fail in the same way are named when the task ends."""
         self.gone.add(host)
         if self.step:
@@ -395,7 +403,7 @@ class Run:
             where += f": {task.name}"
         tone = "changed" if task.stops else how.lower()
         head = [Line(""), Line(f"{how}  {where}{after}", tone, 4)]
-        body = [] if task.stops else [Line(f"  host   {host}", tone, 9)]
+        body = [] if task.stops else [Line(f"  host   {place_of(host, result)}", tone, 9)]
         for name, text in found:
             first, *more = text.splitlines() or [""]
             body += [

@@ -160,6 +160,11 @@ def test_a_failure_is_shown_at_once_and_once():
     ]
 
 
+def test_a_failure_is_where_the_task_ran():
+    elsewhere = {"msg": "m", "_ansible_delegated_vars": {"ansible_delegated_host": "localhost"}}
+    assert "  host   localhost, for w1" in text(begun().failed(task(), "w1", elsewhere))
+
+
 def test_another_failure_of_the_task_is_shown_too():
     run = begun()
     run.failed(task(), "w2", FABRIC_ERROR)
