@@ -281,10 +281,10 @@ class CallbackModule(Default):
     def _task(self, task: t.Any) -> _steps.Task:
         action = _short(task.action)
         quiet = action in QUIET
-        contacts = not task.delegate_to
+        delegate = str(task.delegate_to or "")
         name, once = str(task.name or action).strip(), bool(task.run_once)
         stops = once and action == "fail" and not is_rescue(task)
-        return _steps.Task(task._uuid, step_of(task, self._steps_play.name), name, once, quiet, stops, contacts)
+        return _steps.Task(task._uuid, step_of(task, self._steps_play.name), name, once, quiet, stops, delegate)
 
     # Events of the run
 

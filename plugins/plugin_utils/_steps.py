@@ -65,7 +65,7 @@ class Task(t.NamedTuple):
     once: bool = False
     quiet: bool = False  # only prints, compares, includes or keeps a fact: no reason for a line
     stops: bool = False  # ends the run for all hosts, by a condition of its playbook: nothing has failed
-    contacts: bool = True  # connects to the host itself
+    delegate: str = ""  # the host that does it instead
 
 
 class Counts(t.NamedTuple):
@@ -224,13 +224,6 @@ def _failed_items(result: Result) -> t.List[Result]:
     return [one for one in items if isinstance(one, dict) and one.get("failed")] if isinstance(items, list) else []
 
 
-def place_of(host: str, result: Result) -> str:
-    """Where a task ran: on its host, or on the one that it is delegated to."""
-    delegated = result.get("_ansible_delegated_vars")
-    where = delegated.get("ansible_delegated_host", host) if isinstance(delegated, dict) else host
-    return host if where == host else f"{where}, for {host}"
-
-
 def describe(result: Result) -> Rows:
     """What a person must know about a failed result, and nothing else."""
     if "censored" in result or result.get("_ansible_no_log"):
@@ -343,7 +336,7 @@ class Run:
         if not skipped:
             self.step.hosts.add(host)
             self.step.worth_a_line |= not task.quiet
-            if task.contacts and not task.quiet:
+            if not task.delegate and not task.quiet:
                 self.known.add(host)
         return self.step
 
@@ -374,11 +367,10 @@ class Run:
         if task.stops:
             step.stopped = True
             self.stopped.add(host)
-            return self._fails("STOPPED", task, host, result, describe(result))
+            return self._fails("STOPPED", task, host, describe(result))
         step.failed.add(host)
         tries = result.get("attempts", 1)
-        after = f" (after {tries} tries)" if tries != 1 else ""
-        return self._fails("FAILED", task, host, result, describe(result), after)
+        return self._fails("FAILED", task, host, describe(result), f" (after {tries} tries)" if tries != 1 else "")
 
     def unreachable(self, task: Task, host: str, result: Result, ignored: bool = False) -> t.List[Line]:
         step = self._ends_on(task, host)
@@ -387,9 +379,9 @@ class Run:
             step.ignored += 1
             return []
         step.unreachable.add(host)
-        return self._fails("UNREACHABLE", task, host, result, (("seen", message_of(result) or "no answer"),))
+        return self._fails("UNREACHABLE", task, host, (("seen", message_of(result) or "no answer"),))
 
-    def _fails(self, how: str, task: Task, host: str, result: Result, found: Rows, after: str = "") -> t.List[Line]:
+    def _fails(self, how: str, task: Task, host: str, found: Rows, after: str = "") -> t.List[Line]:
         """Show a failure at once, but only once: other hosts that fail in the same way are named when the task ends."""
         self.gone.add(host)
         if self.step:
@@ -403,7 +395,8 @@ class Run:
             where += f": {task.name}"
         tone = "changed" if task.stops else how.lower()
         head = [Line(""), Line(f"{how}  {where}{after}", tone, 4)]
-        body = [] if task.stops else [Line(f"  host   {place_of(host, result)}", tone, 9)]
+        place = f"{task.delegate}, for {host}" if task.delegate not in ("", host) else host
+        body = [] if task.stops else [Line(f"  host   {place}", tone, 9)]
         for name, text in found:
             first, *more = text.splitlines() or [""]
             body += [
@@ -486,7 +479,7 @@ class Run:
 
     def first_contact(self) -> int:
         """How many hosts are contacted for the first time: ssh may ask about them on the terminal."""
-        if not self.task or self.task.quiet or not self.task.contacts:
+        if not self.task or self.task.quiet or self.task.delegate:
             return 0
         if self.task.once:
             return 0 if self.answered or self.known & set(self.play.hosts) else 1
@@ -531,7 +524,7 @@ class Run:
         """What was changed, what may still be running, and that the same command continues the run."""
         task, due = self.task, self._due()
         said = "check mode changes nothing" if self.check else _made(self.changes)
-        may = task and due and task.contacts and not (task.quiet or self.check or self.play.check)
+        may = task and due and not task.delegate and not (task.quiet or self.check or self.play.check)
         runs = f" '{task.name}' may still be running on {named(due)}." if task and may else ""
         took = duration(now - self.begun)
         verdict = f"Interrupted after {took}: {said}.{runs} Run the same command again to continue."

@@ -19,8 +19,8 @@ REQUEST = "fabric"  # value of fabric_reset
 MPI_OPERATOR = "the MPI operator (ipu.fabric.workloads -e mpi_operator_state=absent -e fabric_metrics=false removes it)"
 HOST_SETTINGS = "Settings of hosts stay: the limit of locked memory, kernel modules and sysctls."
 WITH_OPERATORS = (
-    " The operators' CustomResourceDefinitions, their namespaces and their files on the hosts are removed with them: add"
-    " --check to see each."
+    " The operators' CustomResourceDefinitions, their namespaces and their files on the hosts are removed with them:"
+    " add --check to see each."
 )
 HOSTS_TOO = "-e fabric_reset=cluster shows what is left on the hosts."
 

@@ -161,8 +161,7 @@ def test_a_failure_is_shown_at_once_and_once():
 
 
 def test_a_failure_is_where_the_task_ran():
-    elsewhere = {"msg": "m", "_ansible_delegated_vars": {"ansible_delegated_host": "localhost"}}
-    assert "  host   localhost, for w1" in text(begun().failed(task(), "w1", elsewhere))
+    assert "  host   localhost, for w1" in text(begun().failed(task(delegate="localhost"), "w1", {"msg": "m"}))
 
 
 def test_another_failure_of_the_task_is_shown_too():
@@ -377,7 +376,7 @@ def test_a_terminal_is_left_alone_while_ssh_may_ask():
     assert run.first_contact() == 0
     run.task_starts(task("next"), 20)
     assert run.first_contact() == 1  # w1 was never asked
-    run.task_starts(task("local", contacts=False), 20)
+    run.task_starts(task("local", delegate="localhost"), 20)
     assert run.first_contact() == 0
 
 
