@@ -86,7 +86,7 @@ STEPS = {
     "kubeconfig": "Copy a kubeconfig with cluster-admin rights to `fabric_kubeconfig`.",
     "kubernetes-range": "Use the release of Kubernetes or of the network operator that the plan names.",
     "kubernetes-version": "Set `fabric_kubernetes_version` to a release that the role knows, with all three numbers.",
-    "kubelet-config": 'Correct the name or value in `kubernetes_kubelet_config`. Names are case-sensitive; "250" is no number.',
+    "kubelet-config": "Correct the name or the value in `kubernetes_kubelet_config`: names are case-sensitive.",
     "limit": "Correct `--limit`, or run without it.",
     "link-layer": "Set the port to Ethernet (`rdma_host_link_type`, then a reboot), or from iWARP to RoCE, or select"
     " another NIC.",
