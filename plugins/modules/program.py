@@ -25,7 +25,7 @@ options:
     required: true
   checksum:
     description:
-      - V(sha256:DIGEST), or V(sha256:URL) of a list of digests, as C(sha256sum) writes it.
+      - V(sha256:DIGEST), or V(sha256:URL) of a list of digests, as C(sha256sum) writes it. V(sha256:) may be left out.
       - Empty accepts any file, and downloads it each time.
     type: str
     default: ""

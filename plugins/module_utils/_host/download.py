@@ -33,7 +33,7 @@ RELEASE = re.compile(r"v[0-9]+[.][0-9]+[.][0-9]+")
 
 
 class Source(t.TypedDict):
-    """A file by its URL. The checksum is sha256:DIGEST, sha256:URL of a list of digests, or empty."""
+    """A file by its URL. The checksum is sha256:DIGEST, sha256:URL of a list of digests, or empty; sha256: may lack."""
 
     url: str
     checksum: str
@@ -71,7 +71,7 @@ def digest_in(text: str, name: str) -> str:
 
 def expected_digest(source: Source, timeout: int) -> str:
     """The digest that a file must have; empty accepts any."""
-    _kind, _colon, rest = source["checksum"].partition(":")
+    rest = re.sub("^sha256:", "", source["checksum"])
     if "://" not in rest:
         return rest.lower()
     digest = digest_in(_read(rest, timeout, False).read().decode("utf-8", "replace"), os.path.basename(source["url"]))

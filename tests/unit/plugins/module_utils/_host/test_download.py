@@ -37,7 +37,9 @@ def site(tmp_path):
     return tmp_path
 
 
-@pytest.mark.parametrize("checksum", [f"sha256:{DIGEST}", f"sha256:{DIGEST.upper()}", "sha256:file://{}/sums", ""])
+@pytest.mark.parametrize(
+    "checksum", [f"sha256:{DIGEST}", f"sha256:{DIGEST.upper()}", DIGEST, "sha256:file://{}/sums", ""]
+)
 def test_a_file_is_fetched_once(site, checksum):
     module = Module(site, checksum=checksum.format(site))
     first = download.install(module)
@@ -165,6 +167,7 @@ def test_the_program_is_installed_when_it_is_another_one(tmp_path, packed, there
     ("params", "seen"),
     [
         ({"checksum": f"sha256:{'0' * 64}"}, "not the one that was expected"),
+        ({"checksum": "0" * 64}, "not the one that was expected"),  # it was taken for none
         ({"member": "other"}, "no file other in it"),
         ({"sha256": f"sha256:{'0' * 64}"}, f"sha256 {PROGRAM_DIGEST} instead of {'0' * 64}"),
     ],
