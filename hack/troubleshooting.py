@@ -133,6 +133,8 @@ STEPS = {
     "service-route": "Give the host a default route, or a permanent route to `fabric_service_cidr`.",
     "shadowed-packages": "Move the files away, or `systemctl unmask` the named units.",
     "source-credentials": "Move the password to `fabric_registry_auth`, or a file in `/etc/apt/auth.conf.d`.",
+    "source-digest": "Find out from the publisher which one is right. Then correct the named variable, or the source:"
+    " [digests](mirror.md#digests-and-signatures).",
     "spiderpool-version": "Set `fabric_spiderpool_version` to a release in [releases](releases.md).",
     "stack": "Set `fabric_stack` to `network_operator` or `spiderpool`.",
     "subnet": "Plan a larger subnet or `share`, fewer `reserved` addresses, or fewer pods. If a NIC has several"

@@ -75,8 +75,8 @@ options:
   sources:
     description:
       - Sources of packages, images, charts and programs, as C(ipu.fabric.wish) decides them for the role
-        P(ipu.fabric.fabric#role). Each is asked whether it has what will be installed, all at the same time, for twelve
-        seconds at most, through O(download_proxy).
+        P(ipu.fabric.fabric#role). Each is asked whether it has what will be installed, and small files are compared
+        with their digests, all at the same time, for twelve seconds at most, through O(download_proxy).
     type: list
     elements: dict
     default: []
@@ -392,9 +392,11 @@ host:
       type: dict
     sources:
       description:
-        - Those of O(sources) that do not answer, refuse, or do not have what this host needs of them.
+        - Those of O(sources) that do not answer, refuse, do not have what this host needs of them, or serve something
+          else.
         - V(variable) is where the source is set, V(seen) how it answered, V(lacks) what it does not have, V(offers) the
-          releases of a package that it has instead, V(instead) a pod network whose source answers.
+          releases of a package that it has instead, V(instead) a pod network whose source answers, V(expected) the
+          digest or fingerprint that what it serves does not have, V(setting) how a site sets that.
       type: list
       elements: dict
     other_kubernetes:

@@ -124,6 +124,7 @@ REQUIRED: t.Dict[str, str] = {
     "plan-moved": "every decision is that of the approved plan",
     "pool-blocks": "nodes keep their blocks of nv-ipam",
     "runtime": "the container runtime works with the other settings of the site, and its digest is known",
+    "source-digest": "what sources serve has the expected digest or fingerprint",
     "spiderpool-version": "Spiderpool's release is known",
     "stack": "the stack is known",
     "subnet": "the network has addresses for its pods",

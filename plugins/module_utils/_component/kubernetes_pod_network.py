@@ -13,12 +13,11 @@ import typing as t
 from .._common.result import FabricError
 from .._kube.query import Object
 from .._model.wish import Manifest, PodNetworkWish
-from .._network.digests import known_digest
+from .._network.digests import CALICO_FILES, known_digest
 from .._network.releases import calico_parts
 from .calico import calico_installation
 
 # Calico's manifests: the setting, and the file that upstream publishes.
-CALICO_FILES = {"crds": "operator-crds.yaml", "operator": "tigera-operator.yaml"}
 # What must be ready before pods have a network. Nodes already become Ready when a plugin is configured, even if it does
 # not work.
 CALICO_READY: t.Sequence[Object] = (

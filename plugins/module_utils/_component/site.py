@@ -13,11 +13,11 @@ from .._common.admission import at_most
 from .._common.result import FabricError
 from .._kube.merge_values import merge_values
 from .._model.stacks import STACKS
-from .._network.digests import known_digest
+from .._network.digests import CALICO_FILES, known_digest
 from .._network.releases import WHEREABOUTS, features, parse
 from .._plan.proxy import ALWAYS, host_of, sources
 from .._plan.source_questions import Wanted, source_questions
-from .kubernetes_pod_network import CALICO_FILES, kept_manifest
+from .kubernetes_pod_network import kept_manifest
 
 Sources = t.Mapping[str, t.Any]  # in the form of the variable fabric_mirror
 CHARTS = (*STACKS, "gpu_operator", "ipu_operator", "whereabouts")
@@ -110,6 +110,7 @@ def decide(settings: Settings, seen: Seen) -> t.Dict[str, t.Any]:
     at_api = seen.bundle if is_local else f"{AT_API}/bundle"
     others = bundle_sources(seen.bundle, at_api, seen.listed, settings.mirror) if seen.bundle else settings.mirror
     mirror = merge_values(upstream, others)
+    upstream_charts = {name: seen.defaults[f"{name}_chart"] for name in CHARTS}
     helm_directory = f"{seen.paths['artifacts_dir'] if is_local else AT_API}/bin"
     everything = dataclasses.asdict(settings)
     asks = not seen.bundle and not settings.observations
@@ -121,7 +122,8 @@ def decide(settings: Settings, seen: Seen) -> t.Dict[str, t.Any]:
         cni=settings.cni,
         calico=settings.calico_version,
         charts=charts_wanted(settings),
-        names={name: seen.charts.get(name) or seen.defaults[f"{name}_chart"] for name in CHARTS},
+        names={name: seen.charts.get(name) or chart for name, chart in upstream_charts.items()},
+        upstream=upstream_charts,
         login=seen.login,
         repository=seen.repository,
         installation=seen.installation,

@@ -354,9 +354,12 @@ def why_not(keyring: Keyring, check: KeyCheck) -> str:
     return "" if keyring.fingerprints and not strange else f"fingerprint {', '.join(strange) or 'none: no key in it'}"
 
 
+def key_setting(repository: str) -> str:
+    return f"key_url of the repository {repository} (fabric_mirror.apt.{repository}.key_url)"
+
+
 def fetch_key(url: str, check: KeyCheck, repository: str = "NAME") -> t.Tuple[Keyring, str]:
     """The served keys, and the digest of the data as served."""
-    settings = f"key_url of the repository {repository} (fabric_mirror.apt.{repository}.key_url)"
     try:
         answer = open_url(url, timeout=30)
         key: bytes = answer.read()
@@ -365,9 +368,17 @@ def fetch_key(url: str, check: KeyCheck, repository: str = "NAME") -> t.Tuple[Ke
             "Could not fetch a repository key.",
             url,
             str(error),
-            f"Make the URL reachable from this machine, or set another {settings}.",
+            f"Make the URL reachable from this machine, or set another {key_setting(repository)}.",
             code="download-failed",
         ) from error
+    return check_key(key, lost_tls(url, answer), url, check, repository)
+
+
+def check_key(
+    key: bytes, redirected: str, url: str, check: KeyCheck, repository: str = "NAME"
+) -> t.Tuple[Keyring, str]:
+    """The keys in what a URL served, and its digest. redirected: where to, if TLS was lost on the way."""
+    settings = key_setting(repository)
     digest = hashlib.sha256(key).hexdigest()
     if check.sha256 not in ("", digest):
         raise FabricError(
@@ -388,8 +399,8 @@ def fetch_key(url: str, check: KeyCheck, repository: str = "NAME") -> t.Tuple[Ke
     try:
         keyring = read_keys(key)
         strange = why_not(keyring, check)
-        if check.fingerprints == ANY and not check.sha256 and lost_tls(url, answer):
-            strange = f"it was redirected to {lost_tls(url, answer)}, without TLS"
+        if check.fingerprints == ANY and not check.sha256 and redirected:
+            strange = f"it was redirected to {redirected}, without TLS"
     except KeyFormatError as error:
         strange = str(error)
     if strange:
@@ -448,6 +459,14 @@ def as_repository(name: str, given: object) -> Repository:
     return repository
 
 
+def kept_keys(name: str, url: str, check: KeyCheck) -> t.Optional[Keyring]:
+    """The keys of a repository on this host; None if they have to be fetched, since none or others are there."""
+    sources, keyring = read_text(f"{SOURCES}/{name}.sources"), keyring_path(name)
+    digest = key_digest(sources, url)
+    there = read_keyring(keyring) if digest and listed_keyrings(sources) == [keyring] else None
+    return there if there and not why_not(there, check) and check.sha256 in ("", digest) else None
+
+
 def ensure_repository(module: AnsibleModule, name: str, repository: Repository) -> t.Tuple[str, str]:
     """The sources file before and after. The key is fetched if it is missing, if a different one is requested, or if it
     has expired: vendors renew theirs under the same fingerprint."""
@@ -458,8 +477,8 @@ def ensure_repository(module: AnsibleModule, name: str, repository: Repository) 
     fetched: t.Optional[Keyring] = None
     if url:
         check = key_check(repository)
-        there = read_keyring(keyring) if digest and old == [keyring] else None
-        if there is None or why_not(there, check) or check.sha256 not in ("", digest):
+        there = kept_keys(name, url, check)
+        if there is None:
             if module.check_mode:
                 return before, sources_text(repository, [keyring], check.sha256 or "of the key that is fetched")
             fetched, digest = fetch_key(url, check, name)

@@ -33,7 +33,7 @@ RELEASE = re.compile(r"v[0-9]+[.][0-9]+[.][0-9]+")
 
 
 class Source(t.TypedDict):
-    """A file by its URL. The checksum is sha256:DIGEST, sha256:URL of a list of digests, or empty; sha256: may lack."""
+    """A file by its URL. The checksum is a digest or the URL of a list of them, with or without sha256:, or empty."""
 
     url: str
     checksum: str

@@ -6,21 +6,27 @@ from __future__ import annotations
 
 import contextlib
 import gzip
+import hashlib
 import http.client
+import json
 import os
 import re
 import threading
 import time
 import typing as t
 import urllib.error
+import urllib.parse
 
 from ansible.module_utils.urls import open_url
 
 from .._common.command import output_of
+from .._common.digests import plain_digest
 from .._common.proxy import proxy_variables
+from .._common.result import FabricError
 from .._common.text import scheme_of, shorten_list
 from .._model.sources import SourceProblem, SourceQuestion
-from .apt import satisfies
+from . import download, openpgp
+from .apt import KeyCheck, check_key, kept_keys, satisfies
 from .registry import DOCKER_HUB, DOCKER_HUB_API, KINDS, describe, find_lacking, manifest_url, split_name
 
 SECONDS = 5  # for an answer
@@ -29,17 +35,20 @@ ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}  # as the kernel names t
 WEB = ("http", "https", "oci")
 CREDENTIALS = re.compile(r"(?<=://)[^/@\s]+@")
 LARGEST = 64 << 20  # bytes of an index to read at most
+SMALL = 4 << 20  # bytes of a file that is read in order to compare it
+CHART = "application/vnd.cncf.helm.chart.content.v1.tar+gzip"  # media type of a packed chart in a registry
 NOT_ALLOWED = (403, 405, 501)  # answers to HEAD from servers that support only GET
 AUTH = (401, 403)
 RELEASE = re.compile(r"(?:\d+:)?(\d+\.\d+\.\d+)")  # in a package's version
 
 
 class Lack(t.NamedTuple):
-    """What a source that answers lacks."""
+    """What a source that answers lacks, or serves in place of what is expected."""
 
     seen: str
-    what: str
+    what: str = ""
     offers: t.Sequence[str] = ()  # releases of a package that are available instead
+    expected: str = ""  # digest or fingerprints
 
 
 Answered = t.Optional[Lack]  # None: nothing is missing
@@ -100,7 +109,46 @@ def read(url: str) -> str:
         raise SilentError(describe(error, SECONDS)) from error
 
 
+def read_small(answer: http.client.HTTPResponse) -> t.Optional[bytes]:
+    """The content; None if it is large, or comes slowly: then it is compared only when it is installed."""
+    content, end = b"", time.monotonic() + SECONDS
+    try:
+        while max(len(content), answer.length or 0) <= SMALL and time.monotonic() < end:
+            part = answer.read(1 << 16)
+            if not part:
+                return content
+            content += part
+    except (OSError, EOFError, http.client.HTTPException) as error:
+        raise SilentError(describe(error, SECONDS)) from error
+    return None
+
+
+def digest_of(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+def check_of(question: SourceQuestion) -> KeyCheck:
+    fingerprints = openpgp.split_fingerprints(question.get("fingerprint", ""))
+    return KeyCheck(question.get("checksum", "").lower(), fingerprints)
+
+
+def ask_key(question: SourceQuestion) -> Answered:
+    """Whether apt_packages would take the keys."""
+    url, check = question["url"], check_of(question)
+    with fetch(url) as answer:
+        key = read_small(answer)
+    if key is not None and any(check):
+        try:
+            check_key(key, download.lost_tls(url, answer), url, check)
+        except FabricError as error:
+            stated = check.fingerprints if check.fingerprints != openpgp.ANY else ["an OpenPGP key"]
+            return Lack(error.seen, expected=check.sha256 or ", ".join(stated))
+    return None
+
+
 def ask_file(question: SourceQuestion) -> Answered:
+    if question.get("checksum"):
+        return compare_file(question)
     try:
         fetch(question["url"], "HEAD").close()
     except SilentError as error:
@@ -149,37 +197,89 @@ def ask_repository(question: SourceQuestion) -> Answered:
     return None
 
 
-def chart_versions(index: str, name: str) -> t.Optional[t.List[str]]:
+def compare_file(question: SourceQuestion) -> Answered:
+    with fetch(question["url"]) as answer:
+        content = read_small(answer)
+    if content is not None:
+        with contextlib.suppress(FabricError):  # a list of digests is asked for on its own
+            source = download.Source(url=question["url"], checksum=question["checksum"])
+            expected, digest = download.expected_digest(source, SECONDS), digest_of(content)
+            return Lack(f"sha256 {digest}", expected=expected) if expected not in ("", digest) else None
+    return None
+
+
+class Chart(t.NamedTuple):
+    """A version of a chart in a repository's index."""
+
+    digest: str  # empty: the index has none
+    url: str  # absolute, or below the repository
+
+
+def chart_versions(index: str, name: str) -> t.Optional[t.Dict[str, Chart]]:
     """The versions of a chart in a repository's index; None if it is not in helm's format."""
     entries = re.search(r"^entries:[ ]*(\{\})?[ ]*$", index, re.MULTILINE)
     if not entries:
         return None
     start = re.search(rf"^( *)[\"']?{re.escape(name)}[\"']?:[ ]*$", index[entries.end() :], re.MULTILINE)
     if not start:
-        return []
+        return {}
     block = index[entries.end() + start.end() :]
     end = re.search(rf"^ {{0,{len(start[1])}}}[^\s\-#]", block, re.MULTILINE)
-    return re.findall(r"^[ -]+version: *[\"']?v?([^\s\"']+)", block[: end.start() if end else None], re.MULTILINE)
+    block = block[: end.start() if end else None]
+    dash = (re.findall(r"^ *- +", block, re.MULTILINE) or ["- "])[0]
+    found: t.Dict[str, Chart] = {}
+    for each in re.split(rf"^{dash}(?=\S)", block, flags=re.MULTILINE)[1:]:
+        # Keys of a version begin in the column of its first one, those of its dependencies further right.
+        text = each.replace(f"\n{' ' * len(dash)}", "\n")
+        chart = Chart(plain_digest(_value(text, "digest:")), _value(text, r"urls:\s+-"))
+        found[_value(text, "version:").lstrip("v")] = chart
+    return found
+
+
+def _value(text: str, key: str) -> str:
+    match = re.search(rf"^{key} *[\"']?([^\s\"']+)", text, re.MULTILINE)
+    return match[1] if match else ""
 
 
 def ask_charts(question: SourceQuestion) -> Answered:
     url, name, version = question["url"].rstrip("/"), question["name"], question["version"]
-    wanted = f"chart {name} {version}"
+    wanted, expected = f"chart {name} {version}", plain_digest(question.get("checksum", ""))
     if scheme_of(url) == "oci":
         host, _slash, path = url.partition("://")[2].partition("/")
+        manifest = f"https://{host}/v2/{path}/{name}/manifests/{version}"
         try:
-            fetch(f"https://{host}/v2/{path}/{name}/manifests/{version}", "HEAD", KINDS).close()
+            with fetch(manifest, "GET" if expected else "HEAD", KINDS) as answer:
+                digest = packed_chart(read_small(answer) or b"") if expected else ""
         except SilentError as error:
             if error.status == 404:
                 return Lack(str(error), wanted)
             if error.status not in AUTH:  # a registry issues tokens first
                 raise
-        return None
-    found = chart_versions(read(f"{url}/index.yaml"), name)
-    if found is None or version in found:
-        return None
-    newest = shorten_list(sorted(set(found), key=numbers, reverse=True), 4)
-    return Lack(f"on offer: {newest or 'no chart of that name'}", wanted)
+            return None
+    else:
+        found = chart_versions(read(f"{url}/index.yaml"), name)
+        if found is None:
+            return None
+        if version not in found:
+            newest = shorten_list(sorted(found, key=numbers, reverse=True), 4)
+            return Lack(f"on offer: {newest or 'no chart of that name'}", wanted)
+        digest, place = found[version]
+        if expected not in ("", digest) and place:
+            # Helm does not compare it with the index, which may be older than a chart that the site has packed.
+            with contextlib.suppress(SilentError), fetch(urllib.parse.urljoin(f"{url}/", place)) as answer:
+                content = read_small(answer)
+                digest = digest_of(content) if content is not None else digest
+    if expected and digest not in ("", expected):
+        return Lack(f"{wanted} has sha256 {digest}", expected=expected)
+    return None
+
+
+def packed_chart(manifest: bytes) -> str:
+    """The digest of the packed chart in an OCI manifest; empty if it has none."""
+    with contextlib.suppress(ValueError, TypeError, KeyError):
+        layers = json.loads(manifest)["layers"]
+        return next((plain_digest(each["digest"]) for each in layers if each["mediaType"] == CHART), "")
+    return ""
 
 
 def is_refused(status: int) -> bool:
@@ -221,6 +321,7 @@ def _refusal() -> t.Iterator[None]:
 
 ASKS: t.Mapping[str, t.Callable[[SourceQuestion], Answered]] = {
     "file": ask_file,
+    "key": ask_key,
     "repository": ask_repository,
     "charts": ask_charts,
     "images": ask_images,
@@ -238,7 +339,9 @@ def apt_has_proxy() -> bool:
     return bool(re.search(r'^Acquire::https?::Proxy\S* "(?!DIRECT")[^"]', configured, re.MULTILINE | re.IGNORECASE))
 
 
-def problem_of(question: SourceQuestion, seen: str, lacks: str = "", offers: t.Sequence[str] = ()) -> SourceProblem:
+def problem_of(
+    question: SourceQuestion, seen: str, lacks: str = "", offers: t.Sequence[str] = (), expected: str = ""
+) -> SourceProblem:
     return {
         "variable": question["variable"],
         "url": shown(question),
@@ -248,12 +351,14 @@ def problem_of(question: SourceQuestion, seen: str, lacks: str = "", offers: t.S
         "chart": f"{question['name']}-{question['version']}" if question["kind"] == "charts" else "",
         "playbook": question.get("playbook", ""),
         "offers": [*offers],
+        "expected": expected,
+        "setting": question.get("setting", "") if expected else "",
     }
 
 
 def ask(question: SourceQuestion) -> t.Optional[SourceProblem]:
     problem, other = _ask(question), question.get("instead")
-    if problem and other and not _ask(other):
+    if problem and not problem["expected"] and other and not _ask(other):
         problem["instead"] = other["name"]
     return problem
 
@@ -272,6 +377,8 @@ def is_due(question: SourceQuestion, kubelet: str) -> bool:
     """Whether anything would be downloaded from there. Local files are checked elsewhere."""
     kept = question.get("path", "")
     if (kept and os.path.exists(os.path.expanduser(kept))) or (kubelet and question.get("kubelet") == kubelet):
+        return False
+    if question["kind"] == "key" and kept_keys(question["name"], question["url"], check_of(question)):
         return False
     return scheme_of(question["url"]) in WEB or (question["kind"] == "images" and not question["url"])
 
@@ -296,16 +403,16 @@ def ask_sources(
 ) -> t.List[SourceProblem]:
     """Problems of the sources, in the order of the questions. kubelet: the version on this host."""
     own = places or Places()
-    due = [own.fill(each) for each in questions if is_due(each, kubelet)]
+    asked = [each for each in map(own.fill, questions) if is_due(each, kubelet)]
     problems: t.Dict[int, t.Optional[SourceProblem]] = {
-        number: problem_of(each, f"no answer within {LIMIT} s") for number, each in enumerate(due)
+        number: problem_of(each, f"no answer within {LIMIT} s") for number, each in enumerate(asked)
     }
 
     def answer(number: int) -> None:
-        problems[number] = ask(due[number])
+        problems[number] = ask(asked[number])
 
     with with_proxy(proxy):
-        asking = [threading.Thread(target=answer, args=(number,), daemon=True) for number in range(len(due))]
+        asking = [threading.Thread(target=answer, args=(number,), daemon=True) for number in range(len(asked))]
         for each in asking:
             each.start()
         end = time.monotonic() + LIMIT

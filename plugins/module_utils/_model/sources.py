@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import typing as t
 
-Kind = t.Literal["file", "repository", "charts", "images"]
+Kind = t.Literal["file", "key", "repository", "charts", "images"]
 
 
 class _QuestionOptions(t.TypedDict, total=False):
@@ -17,6 +17,9 @@ class _QuestionOptions(t.TypedDict, total=False):
     kubelet: str  # version; a host whose kubelet has it needs no download
     path: str  # where the download is kept; if the file exists, nothing is downloaded
     playbook: str  # the only one that needs the source; missing: site does
+    checksum: str  # of the file, the key or the packed chart, as the site writes it; empty: any
+    fingerprint: str  # of a key without a checksum, as the site writes it
+    setting: str  # how a site sets these two
     instead: SourceQuestion  # what another pod network needs; asked only if this source has a problem
 
 
@@ -44,6 +47,8 @@ class SourceQuestions(t.TypedDict):
 class _ProblemParts(t.TypedDict, total=False):
     offers: t.List[str]  # releases of the package that it offers instead, such as 1.36.3
     instead: str  # pod network whose source does answer
+    expected: str  # digest or fingerprints, where the source serves something else
+    setting: str  # how a site sets what is expected
 
 
 class SourceProblem(_ProblemParts):

@@ -8,7 +8,8 @@ import typing as t
 
 from .._model.stacks import STACKS
 
-# By Calico release, operator-crds.yaml and tigera-operator.yaml: the files in manifests/ at that release's tag.
+CALICO_FILES = {"crds": "operator-crds.yaml", "operator": "tigera-operator.yaml"}  # by part, as in fabric_mirror.calico
+# By Calico release, these two: the files in manifests/ at that release's tag.
 _CALICO = {
     "3.31.0": (
         "2b2342a6d49e1ec7c43aaa2849e02254a208bdb2dafb4f117b1c6f833dae2234",

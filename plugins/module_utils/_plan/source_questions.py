@@ -12,12 +12,14 @@ from .._common.text import shorten_list
 from .._host.cri import DOCKER
 from .._model.settings import Settings
 from .._model.sources import Kind, SourceProblem, SourceQuestion, SourceQuestions
+from .._network.digests import CALICO_FILES, chart_key, known_digest
 from .._network.releases import KUBERNETES, newest_of, pod_network
 from .hosts import Hosts
 from .running_cluster import Running
-from .sources import as_written, text_of
+from .sources import DIGEST, as_written, text_of
 
 CHECK = "sources"
+OTHER_FILE = "source-digest"
 KUBERNETES_VERSION = "fabric_kubernetes_version"
 MANY = 4  # number of silent sources that become one finding
 LISTED = 12
@@ -41,6 +43,7 @@ class Wanted:
     calico: str
     charts: t.Mapping[str, str]  # releases by name, as in their variables and as key of fabric_mirror.charts
     names: t.Mapping[str, str]  # of the charts, by the same names
+    upstream: t.Mapping[str, str]  # what upstream calls them, which their digests go by
     login: bool  # whether the site logs in to fabric_mirror.registry
     repository: str  # of kubeadm's images; empty: the default
     installation: t.Mapping[str, object]  # Calico's, as the site wrote it
@@ -87,7 +90,11 @@ def _packages(wanted: Wanted, version: str) -> t.Iterator[SourceQuestion]:
         keys = ("uri", "suite", "components", "key_url")
         texts = {key: text_of(repositories, name, key).replace("{minor}", minor) for key in keys}
         if texts["key_url"]:
-            yield question("file", f"{variable}.key_url", texts["key_url"])
+            digest, fingerprint = (text_of(repositories, name, key) for key in ("key_sha256", "key_fingerprint"))
+            stated = ("key_sha256", DIGEST) if digest else ("key_fingerprint", "FINGERPRINT")
+            key = question("key", f"{variable}.key_url", texts["key_url"], name)
+            setting = as_written("fabric_mirror", "apt", name, stated[0], value=stated[1])
+            yield {**key, "checksum": digest, "fingerprint": fingerprint, "setting": setting}
         package = ("kubelet", version, KUBERNETES_VERSION) if name == "kubernetes" else ("", "", "")
         components = texts["components"].split() or ["main"]
         asked = question("repository", f"{variable}.uri", texts["uri"], *package)
@@ -99,7 +106,8 @@ def _cri_dockerd(wanted: Wanted) -> t.Iterator[SourceQuestion]:
     if wanted.runtime == DOCKER:
         url = text_of(wanted.sources, "cri_dockerd", "url")
         url = url.replace("{version}", text_of(wanted.sources, "cri_dockerd", "version"))
-        yield question("file", "fabric_mirror.cri_dockerd.url", url)
+        checksum = text_of(wanted.sources, "cri_dockerd", "checksum")
+        yield _compared(question("file", "fabric_mirror.cri_dockerd.url", url), checksum, "cri_dockerd", "checksum")
 
 
 def _images(wanted: Wanted, version: str) -> t.Tuple[t.List[SourceQuestion], t.List[SourceQuestion]]:
@@ -129,21 +137,33 @@ def _or_flannel(wanted: Wanted, asked: SourceQuestion) -> SourceQuestion:
     return {**asked, "instead": {**_registry(wanted), "name": "flannel", "images": images}}
 
 
+def _compared(asked: SourceQuestion, checksum: str, *setting: str) -> SourceQuestion:
+    """A question whose answer has this checksum. setting: the keys below fabric_mirror that state it."""
+    value = f"sha256:{DIGEST}" if setting[-1].endswith("checksum") else DIGEST
+    return {**asked, "checksum": checksum, "setting": as_written("fabric_mirror", *setting, value=value)}
+
+
+def _and_its_list(asked: SourceQuestion) -> t.Iterator[SourceQuestion]:
+    """The question, and that for the list of digests where the checksum names one."""
+    yield asked
+    place = asked.get("checksum", "").replace("sha256:", "", 1)
+    if "://" in place:
+        variable = asked["variable"].replace("_url", "_checksum").replace(".url", ".checksum")
+        yield {**question("file", variable, place), "path": asked.get("path", "")}
+
+
 def _charts(wanted: Wanted) -> t.List[SourceQuestion]:
-    found = [
-        question(
-            "charts",
-            f"fabric_mirror.charts.{name}",
-            text_of(wanted.sources, "charts", name),
-            wanted.names[name],
-            release,
-            f"fabric_{name}_version" if name != "whereabouts" else "",
-        )
-        for name, release in wanted.charts.items()
-    ]
-    helm = text_of(wanted.sources, "helm", "url")
+    found: t.List[SourceQuestion] = []
+    for name, release in wanted.charts.items():
+        variable = f"fabric_{name}_version" if name != "whereabouts" else ""
+        url, key = text_of(wanted.sources, "charts", name), chart_key(wanted.upstream[name], release)
+        asked = question("charts", f"fabric_mirror.charts.{name}", url, wanted.names[name], release, variable)
+        digest = text_of(wanted.sources, "chart_sha256", key) or known_digest(key)
+        found.append(_compared(asked, digest, "chart_sha256", key))
     if found:
-        found.append({**question("file", "fabric_mirror.helm.url", helm), "path": wanted.helm})
+        url, checksum = (text_of(wanted.sources, "helm", key) for key in ("url", "checksum"))
+        helm = _compared(question("file", "fabric_mirror.helm.url", url), checksum, "helm", "checksum")
+        found += _and_its_list({**helm, "path": wanted.helm})
     if "ipu_operator" in wanted.charts and wanted.crd_url:
         found.append(question("file", "ipu_operator_crd_url", wanted.crd_url))
     return found
@@ -152,12 +172,16 @@ def _charts(wanted: Wanted) -> t.List[SourceQuestion]:
 def _manifests(wanted: Wanted) -> t.List[SourceQuestion]:
     release = wanted.calico.lstrip("v")
     found: t.List[SourceQuestion] = []
-    for part in ("crds", "operator") if wanted.managed and wanted.cni == "calico" else ():
-        url = text_of(wanted.sources, "calico", f"{part}_url").replace("{version}", release)
-        asked = question("file", f"fabric_mirror.calico.{part}_url", url, release="fabric_calico_version")
-        found.append(_or_flannel(wanted, {**asked, "path": wanted.manifests.get(part, "")}))
+    for part, file in CALICO_FILES.items() if wanted.managed and wanted.cni == "calico" else ():
+        url, checksum = (text_of(wanted.sources, "calico", f"{part}_{key}") for key in ("url", "checksum"))
+        variable = f"fabric_mirror.calico.{part}_url"
+        asked = question("file", variable, url.replace("{version}", release), release="fabric_calico_version")
+        asked = _or_flannel(wanted, {**asked, "path": wanted.manifests.get(part, "")})
+        checksum = checksum or known_digest(f"calico-{release}/{file}")
+        found += _and_its_list(_compared(asked, checksum, "calico", f"{part}_checksum"))
     mpi_operator = question("file", "fabric_mirror.mpi_operator.url", text_of(wanted.sources, "mpi_operator", "url"))
-    return [*found, {**mpi_operator, "playbook": "workloads"}]
+    digest = text_of(wanted.sources, "mpi_operator", "sha256")
+    return [*found, {**_compared(mpi_operator, digest, "mpi_operator", "sha256"), "playbook": "workloads"}]
 
 
 def check_answers(settings: Settings, hosts: Hosts, running: t.Optional[Running], findings: Findings) -> None:
@@ -210,7 +234,7 @@ def _check_of(release: str) -> str:
 
 def _is_silent(problem: SourceProblem) -> bool:
     """Whether site needs the source but it did not answer at all."""
-    return not problem["lacks"] and not problem["playbook"]
+    return not problem["lacks"] and not problem["playbook"] and not problem.get("expected")
 
 
 def _seen(problem: SourceProblem) -> str:
@@ -219,10 +243,18 @@ def _seen(problem: SourceProblem) -> str:
 
 def _report(problem: SourceProblem, hosts: t.Sequence[str], instead: str, findings: Findings) -> None:
     """instead: a pod network whose source answers."""
-    setting = as_written(*problem["variable"].split("."), value="URL")
+    value = "sha256:URL" if problem["variable"].endswith("checksum") else "URL"
+    setting = as_written(*problem["variable"].split("."), value=value)
     who = "these hosts" if hosts else "the machine that runs Ansible"
-    seen = _seen(problem)
-    if problem["lacks"]:
+    seen, check = _seen(problem), CHECK
+    if problem.get("expected"):
+        check, what = OTHER_FILE, "What a source serves does not have the expected digest or fingerprint."
+        seen += f", expected {problem['expected']}"
+        step = (
+            "Find out from its publisher which of the two is right. Then name a source that serves it,"
+            f" {setting}, or correct {problem['setting']}."
+        )
+    elif problem["lacks"]:
         what = f"A source does not have {shorten_list(problem['lacks'].split(', '), 4)}."
         best = newest_of(problem.get("offers", []), *KUBERNETES) if problem["release"] == KUBERNETES_VERSION else ""
         release = f"{best}, which it has" if best else "a release that it has"
@@ -239,6 +271,6 @@ def _report(problem: SourceProblem, hosts: t.Sequence[str], instead: str, findin
     if instead:
         step += f" Or set fabric_cni to {instead}, whose images are available."
     if problem["playbook"]:
-        findings.warning(CHECK, hosts, what, seen, f"Only the playbook {problem['playbook']} needs it. {step}")
+        findings.warning(check, hosts, what, seen, f"Only the playbook {problem['playbook']} needs it. {step}")
     else:
-        findings.error(CHECK, hosts, what, seen, step)
+        findings.error(check, hosts, what, seen, step)

@@ -14,7 +14,7 @@ from .._host.openpgp import ANY, split_fingerprints
 from .._model.plan import Image, Releases, Source
 from .._model.settings import Settings
 from .._model.stacks import STACKS
-from .._network.digests import PUBLISHERS, chart_key, known_digest
+from .._network.digests import CALICO_FILES, PUBLISHERS, chart_key, known_digest
 from .._network.releases import calico_images
 
 LOCAL = ("", "file")
@@ -70,7 +70,7 @@ def _keys(sources: t.Mapping[str, object]) -> t.Iterator[Download]:
 
 
 def _calico(sources: t.Mapping[str, object], release: str) -> t.Iterator[Download]:
-    for part, file in (("crds", "operator-crds.yaml"), ("operator", "tigera-operator.yaml")):
+    for part, file in CALICO_FILES.items():
         url = text_of(sources, "calico", f"{part}_url").replace("{version}", release)
         given = plain_digest(text_of(sources, "calico", f"{part}_checksum"))
         digest = given or known_digest(f"calico-{release}/{file}")

@@ -1,11 +1,23 @@
 """Sources that are asked before anything is installed: those that are well, and each kind broken in each way."""
 
+import contextlib
+import hashlib
+import io
+import json
 import time
 
 import pytest
+from ansible_collections.ipu.fabric.plugins.module_utils._host import apt as packages
 from ansible_collections.ipu.fabric.plugins.module_utils._host import sources
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.source_questions import question
-from ansible_collections.ipu.fabric.tests.unit.fixtures.web_source import Handler, closed_port, serve
+from ansible_collections.ipu.fabric.tests.unit.fixtures.web_source import (
+    DIGEST,
+    FORMER,
+    KEY,
+    Handler,
+    closed_port,
+    serve,
+)
 
 NOWHERE = sources.Places("debian", "bookworm", "x86_64")
 
@@ -31,7 +43,12 @@ def file(url):
     return question("file", "fabric_mirror.helm.url", url)
 
 
-KINDS = {"packages": apt, "charts": charts, "images": images, "file": file}
+def key(url, **stated):
+    asked = question("key", "fabric_mirror.apt.kubernetes.key_url", url, "kubernetes")
+    return {**asked, "setting": "here", **stated}
+
+
+KINDS = {"packages": apt, "charts": charts, "images": images, "file": file, "key": key}
 
 
 @pytest.fixture(autouse=True)
@@ -88,7 +105,7 @@ def test_each_kind_of_source_broken_in_each_way(tmp_path, web, kind, broken, see
     ("asked", "status"),
     [
         (apt("{web}/other"), 404), (apt("{web}/403"), 403), (charts("{web}/other"), 404), (charts("{web}/403"), 403),
-        (file("{web}/other"), 404), (file("{web}/403"), 403), (images("{web}/410"), 410),
+        (file("{web}/other"), 404), (file("{web}/403"), 403), (images("{web}/410"), 410), (key("{web}/other"), 404),
     ],
 )  # fmt: skip
 def test_a_refusal(web, asked, status):
@@ -111,6 +128,139 @@ def test_a_release_that_is_not_there(web, asked, lacks, seen):
     assert problem["lacks"] == lacks
     assert problem["seen"].startswith(seen)
     assert problem["offers"] == (["1.36.3", "1.36.2"] if "kubelet" in lacks else [])
+
+
+# ---- what it serves -------------------------------------------------------------------------------------------------
+
+FINGERPRINT = hashlib.sha1(b"\x99\x00\x05" + KEY[2:].encode("latin-1")).hexdigest().upper()
+KEY_SHA256 = hashlib.sha256(KEY.encode("latin-1")).hexdigest()
+FILE = hashlib.sha256(b"key").hexdigest()
+WRONG = "0" * 64
+
+
+def compared(asked, checksum):
+    return {**asked, "checksum": checksum, "setting": "here"}
+
+
+def test_what_is_served_as_stated(web):
+    well = [key(f"{web}/key", fingerprint=f"{FINGERPRINT[:4]} {FINGERPRINT[4:].lower()}"), key(f"{web}/file")]
+    well += [key(f"{web}/key", checksum=KEY_SHA256), key(f"{web}/key", fingerprint="none")]
+    well += [compared(file(f"{web}/file"), checksum) for checksum in (FILE, f"sha256:{FILE}", f"sha256:{web}/sums")]
+    well += [compared(charts(f"{web}/charts"), checksum) for checksum in (DIGEST, f"sha256:{DIGEST.upper()}")]
+    well += [compared(charts(f"{web}/charts", "whereabouts-chart", "0.9.3"), DIGEST)]  # its index is behind
+    assert ask(*well) == []
+
+
+@pytest.mark.parametrize(
+    ("asked", "seen", "expected"),
+    [
+        (key("{web}/key", fingerprint="AB12"), f"fingerprint {FINGERPRINT}", "AB12"),
+        (key("{web}/key", checksum=WRONG, fingerprint=FINGERPRINT), f"sha256 {KEY_SHA256}", WRONG),
+        (key("{web}/file", fingerprint="ab12,cd 34"), "b'key'", "AB12, CD34"),
+        (key("{web}/file", fingerprint="none"), "b'key'", "an OpenPGP key"),
+        (compared(file("{web}/file"), f"sha256:{WRONG}"), f"sha256 {FILE}", WRONG),
+        (compared(file("{web}/get/file"), f"sha256:{WRONG}"), f"sha256 {FILE}", WRONG),
+        (compared(file("{web}/file"), "sha256:abc"), f"sha256 {FILE}", "abc"),
+        (compared(charts("{web}/charts"), WRONG), f"chart network-operator 26.7.1 has sha256 {DIGEST}", WRONG),
+        (
+            compared(charts("{web}/charts", "gpu-operator", "26.7.0"), WRONG),
+            f"chart gpu-operator 26.7.0 has sha256 {hashlib.sha256(b'another packed chart').hexdigest()}",
+            WRONG,
+        ),
+        (
+            compared(charts("{web}/charts", "whereabouts-chart", "0.9.4"), WRONG),
+            f"chart whereabouts-chart 0.9.4 has sha256 {FORMER}",
+            WRONG,
+        ),
+    ],
+)
+def test_what_is_served_is_something_else(web, asked, seen, expected):
+    checksum = asked.get("checksum", "").format(web=web)
+    (problem,) = ask({**asked, "url": asked["url"].format(web=web), "checksum": checksum})
+    assert (problem["seen"], problem["lacks"], problem["expected"]) == (seen, "", expected)
+    assert problem["setting"] == "here"
+
+
+@pytest.mark.parametrize(
+    ("stated", "is_asked"),
+    [
+        ({"fingerprint": FINGERPRINT}, False),
+        ({"fingerprint": "none"}, False),
+        ({"checksum": KEY_SHA256}, False),
+        ({"checksum": WRONG}, True),
+        ({"fingerprint": "AB12"}, True),
+    ],
+)
+def test_a_key_that_the_host_has_is_not_asked_for(tmp_path, monkeypatch, stated, is_asked):
+    """As apt_packages would not fetch it either, whatever is served by now."""
+    monkeypatch.setattr(packages, "SOURCES", str(tmp_path))
+    monkeypatch.setattr(packages, "KEYRINGS", str(tmp_path))
+    url = f"http://{closed_port()}/debian/key"
+    repository = packages.as_repository("kubernetes", {"uri": "http://m/", "key_url": url, "key_fingerprint": "none"})
+    (tmp_path / "kubernetes.gpg").write_bytes(KEY.encode("latin-1"))
+    text = packages.sources_text(repository, [str(tmp_path / "kubernetes.gpg")], KEY_SHA256)
+    (tmp_path / "kubernetes.sources").write_text(text)
+    assert bool(ask(key(url.replace("debian", "{distribution}"), **stated))) is is_asked
+
+
+def test_all_that_is_wrong_is_told_at_once(web):
+    wrong = [key(f"{web}/key", fingerprint="AB12"), compared(charts(f"{web}/charts"), WRONG)]
+    wrong += [compared(file(f"{web}/file"), WRONG)] * 2
+    assert len(ask(*wrong)) == 4
+
+
+def test_what_is_not_compared(web, monkeypatch):
+    """A large file, a version of a chart whose digest nobody has, and a list that says nothing of the file."""
+    asked = [compared(file(f"{web}/large"), WRONG), key(f"{web}/large", fingerprint="AB12")]
+    asked += [compared(charts(f"{web}/charts", version="26.4.2"), WRONG)]
+    asked += [compared(file(f"{web}/file"), f"sha256:{web}/{place}") for place in ("charts/index.yaml", "other")]
+    assert ask(*asked) == []
+    monkeypatch.setattr(sources, "SECONDS", 0)  # it comes slowly
+    assert sources.read_small(Registry.answer(b"key")) is None
+
+
+class Registry:
+    """The manifest of a packed chart in an OCI registry."""
+
+    def __init__(self, manifest, status=200):
+        self.manifest, self.status, self.asked = manifest, status, []
+
+    @staticmethod
+    def answer(content):
+        found = io.BytesIO(content)
+        found.length = None
+        return found
+
+    def fetch(self, url, method, _kinds):
+        self.asked.append(f"{method} {url}")
+        if self.status != 200:
+            raise sources.SilentError(f"HTTP {self.status}", self.status)
+        return contextlib.closing(self.answer(self.manifest))
+
+
+LAYERS = [{"mediaType": "text/plain", "digest": f"sha256:{FORMER}"}, {"mediaType": sources.CHART, "digest": DIGEST}]
+
+
+@pytest.mark.parametrize(
+    ("manifest", "status", "checksum", "found"),
+    [
+        ({"layers": LAYERS}, 200, DIGEST, []),
+        ({"layers": LAYERS}, 200, WRONG, [f"chart network-operator 26.7.1 has sha256 {DIGEST}"]),
+        ({"layers": LAYERS}, 200, "", []),
+        ({"layers": LAYERS[:1]}, 200, WRONG, []),
+        ({"manifests": []}, 200, WRONG, []),
+        ([], 200, WRONG, []),
+        ({}, 401, WRONG, []),
+        ({}, 404, WRONG, ["HTTP 404"]),
+    ],
+)
+def test_a_chart_in_a_registry(monkeypatch, manifest, status, checksum, found):
+    registry = Registry(json.dumps(manifest).encode(), status)
+    monkeypatch.setattr(sources, "fetch", registry.fetch)
+    problems = ask(compared(charts("oci://registry.site/charts"), checksum))
+    assert [each["seen"] for each in problems] == found
+    place = "https://registry.site/v2/charts/network-operator/manifests/26.7.1"
+    assert registry.asked == [f"{'GET' if checksum else 'HEAD'} {place}"]
 
 
 def test_what_proves_nothing(web):

@@ -861,6 +861,11 @@ DONE: t.List[t.Tuple[str, t.Union[str, Fault], Done]] = [
         Done("Or set fabric_cni to flannel", {"w1/host/sources": []}, settings={"cni": "flannel"}),
     ),
     (
+        "source-digest",
+        "what a source serves does not have the expected digest or fingerprint",
+        Done("or correct fabric_mirror: {apt: {kubernetes: {key_fingerprint: FINGERPRINT}}}", {"w1/host/sources": []}),
+    ),
+    (
         "release-table",
         Fault(settings={"sources": {"helm": {"url": HELM.format("4.3.2")}}}),
         Done("to an archive of Helm 3", settings={"sources": {"helm": {"url": HELM.format("3.22.0")}}}),

@@ -6,27 +6,32 @@ import dataclasses
 import typing as t
 
 import pytest
+from ansible_collections.ipu.fabric.plugins.module_utils._network.digests import known_digest
 from ansible_collections.ipu.fabric.plugins.module_utils._plan import source_questions
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.source_questions import Wanted
 from ansible_collections.ipu.fabric.tests.unit.fixtures import site as sites
 
+DIGEST = "d1" * 32
 CHARTS = {"network_operator": "26.7.1", "ipu_operator": "1.2.0"}
-SOURCES = {
+CALICO_SOURCES = {"crds_url": "https://c/v{version}/crds.yaml", "operator_url": "https://c/operator.yaml"}
+SOURCES: t.Dict[str, t.Any] = {
     "apt": {
         "kubernetes": {
             "uri": "https://k8s/v{minor}/deb/",
             "suite": "/",
             "components": "",
             "key_url": "https://k8s/key",
+            "key_fingerprint": "AB12",
         },
         "containerd": {"uri": "https://d/{distribution}", "suite": "{release}", "components": "stable", "key_url": ""},
     },
     "registry": "mirror.site:5000",
     "charts": dict.fromkeys(CHARTS, "https://charts"),
-    "helm": {"url": "https://get/helm-v3.22.0-linux-amd64.tar.gz"},
+    "chart_sha256": {"network-operator-26.7.1": DIGEST},
+    "helm": {"url": "https://get/helm-v3.22.0-linux-amd64.tar.gz", "checksum": f"sha256:{DIGEST}"},
     "cri_dockerd": {"url": "https://m/{version}.{arch}.tgz", "version": "0.3.26"},
-    "calico": {"crds_url": "https://c/v{version}/crds.yaml", "operator_url": "https://c/operator.yaml"},
-    "mpi_operator": {"url": "https://m/mpi.yaml"},
+    "calico": CALICO_SOURCES,
+    "mpi_operator": {"url": "https://m/mpi.yaml", "sha256": DIGEST},
 }
 WANTED = Wanted(
     sources=SOURCES,
@@ -37,6 +42,7 @@ WANTED = Wanted(
     calico="v3.32.1",
     charts=CHARTS,
     names={"network_operator": "network-operator", "ipu_operator": "site-ipu"},
+    upstream={"network_operator": "network-operator", "ipu_operator": "ipu-operator"},
     login=False,
     repository="",
     installation={},
@@ -99,6 +105,59 @@ def test_the_controller_asks_for_manifests() -> None:
     assert list(asked("controller", cni="flannel")) == ["fabric_mirror.mpi_operator.url"]
 
 
+def stated(who: str, **changes: t.Any) -> t.Dict[str, t.Tuple[str, str]]:
+    """What some compare an answer with, and how a site sets that, by the variable of the source."""
+    return {
+        variable.partition(".")[2]: (each["checksum"] or each.get("fingerprint", ""), each["setting"])
+        for variable, each in asked(who, **changes).items()
+        if "checksum" in each
+    }
+
+
+def test_what_the_answers_are_compared_with() -> None:
+    """A wrong digest passed the plan, and site failed at the first one, then at the second one."""
+    apt, mirror = SOURCES["apt"], "fabric_mirror: {{{}}}"
+    assert stated("hosts") == {
+        "apt.kubernetes.key_url": ("AB12", mirror.format("apt: {kubernetes: {key_fingerprint: FINGERPRINT}}"))
+    }
+    kubernetes = {**apt["kubernetes"], "key_sha256": DIGEST}
+    assert stated("hosts", sources={**SOURCES, "apt": {"kubernetes": kubernetes}}) == {
+        "apt.kubernetes.key_url": (DIGEST, mirror.format("apt: {kubernetes: {key_sha256: SHA256}}"))
+    }
+    assert stated("api") == {
+        "charts.network_operator": (DIGEST, mirror.format("chart_sha256: {network-operator-26.7.1: SHA256}")),
+        # Upstream's, under its own name, as site compares it.
+        "charts.ipu_operator": (
+            known_digest("ipu-operator-1.2.0"),
+            mirror.format("chart_sha256: {ipu-operator-1.2.0: SHA256}"),
+        ),
+        "helm.url": (f"sha256:{DIGEST}", mirror.format("helm: {checksum: sha256:SHA256}")),
+    }
+    assert stated("controller", sources={**SOURCES, "calico": {**CALICO_SOURCES, "crds_checksum": DIGEST}}) == {
+        "calico.crds_url": (DIGEST, mirror.format("calico: {crds_checksum: sha256:SHA256}")),
+        "calico.operator_url": (
+            known_digest("calico-3.32.1/tigera-operator.yaml"),
+            mirror.format("calico: {operator_checksum: sha256:SHA256}"),
+        ),
+        "mpi_operator.url": (DIGEST, mirror.format("mpi_operator: {sha256: SHA256}")),
+    }
+    cri_dockerd = {**SOURCES["cri_dockerd"], "checksum": f"sha256:{DIGEST}"}
+    found = stated("hosts", runtime="docker", sources={**SOURCES, "cri_dockerd": cri_dockerd})
+    assert found["cri_dockerd.url"] == (f"sha256:{DIGEST}", mirror.format("cri_dockerd: {checksum: sha256:SHA256}"))
+
+
+def test_a_list_of_digests_is_a_source_too() -> None:
+    helm = {"url": "https://get/helm.tar.gz", "checksum": "sha256:https://get/helm.tar.gz.sha256sum"}
+    calico = {**CALICO_SOURCES, "operator_checksum": "sha256:https://c/sums"}
+    sources = {**SOURCES, "helm": helm, "calico": calico}
+    found = asked("api", sources=sources)["fabric_mirror.helm.checksum"]
+    assert (found["url"], found["path"]) == ("https://get/helm.tar.gz.sha256sum", WANTED.helm)
+    assert asked("controller", sources=sources)["fabric_mirror.calico.operator_checksum"]["url"] == "https://c/sums"
+    problem = {**DEAD, "variable": "fabric_mirror.helm.checksum", "url": found["url"]}
+    finding = sites.errors(sites.plan(sites.site(), source_problems=[problem]))["sources"]
+    assert finding["next"].startswith("Name a source that answers, fabric_mirror: {helm: {checksum: sha256:URL}}")
+
+
 def test_hosts_of_others_take_only_images() -> None:
     assert list(asked("hosts", managed=False)) == ["fabric_mirror.registry"]
     assert asked("hosts", managed=False, sources={**SOURCES, "registry": ""}) == {}
@@ -141,6 +200,39 @@ def test_what_only_another_playbook_needs_is_a_warning() -> None:
     found = sites.plan(sites.site(), source_problems=[problem])
     assert "sources" not in sites.errors(found)
     assert sites.errors(found, "warning")["sources"]["next"].startswith("Only the playbook workloads needs it.")
+
+
+OTHER = {
+    **DEAD, "variable": "fabric_mirror.calico.crds_url", "url": "https://c/crds.yaml", "seen": f"sha256 {'e2' * 32}",
+    "release": "", "expected": DIGEST, "setting": "fabric_mirror: {calico: {crds_checksum: sha256:SHA256}}",
+}  # fmt: skip
+
+
+def test_each_digest_that_differs_is_one_finding() -> None:
+    hosts = sites.site()
+    key = {
+        "variable": "fabric_mirror.apt.kubernetes.key_url", "seen": "fingerprint CD34", "expected": "AB12",
+        "setting": "fabric_mirror: {apt: {kubernetes: {key_fingerprint: FINGERPRINT}}}",
+    }  # fmt: skip
+    for name in ("w1", "w2"):
+        hosts[name]["host"]["sources"] = [{**OTHER, **key}]
+    more = [{**OTHER, "variable": f"fabric_mirror.charts.c{place}", "chart": f"c{place}-1"} for place in range(4)]
+    plan = sites.plan(hosts, source_problems=[OTHER, *more], allow=["sources"])
+    found = [each for each in plan["findings"] if each["check"] == "source-digest"]
+    assert [(each["level"], each["hosts"]) for each in found] == [("error", [])] * 5 + [("error", ["w1", "w2"])]
+    assert found[0]["seen"] == (
+        f"https://c/crds.yaml (fabric_mirror.calico.crds_url): sha256 {'e2' * 32}, expected {DIGEST}"
+    )
+    assert found[0]["next"].endswith("or correct fabric_mirror: {calico: {crds_checksum: sha256:SHA256}}.")
+    assert found[-1]["seen"].endswith("(fabric_mirror.apt.kubernetes.key_url): fingerprint CD34, expected AB12")
+    assert "fabric_allow" not in str(found)  # site would refuse it all the same
+    assert "sources" not in sites.errors(plan)
+
+
+def test_a_digest_that_only_another_playbook_compares_is_a_warning() -> None:
+    plan = sites.plan(sites.site(), source_problems=[{**OTHER, "playbook": "workloads"}])
+    assert "source-digest" not in sites.errors(plan)
+    assert "Only the playbook workloads" in sites.errors(plan, "warning")["source-digest"]["next"]
 
 
 def test_a_release_that_does_not_exist_names_its_variable() -> None:

@@ -121,6 +121,13 @@ DEAD = {
     "seen": "no answer within 5 s",
     **dict.fromkeys(("lacks", "release", "chart", "playbook"), ""),
 }
+OTHER_KEY = {
+    **DEAD,
+    "variable": "fabric_mirror.apt.kubernetes.key_url",
+    "seen": "fingerprint CD34",
+    "expected": "AB12",
+    "setting": "fabric_mirror: {apt: {kubernetes: {key_fingerprint: FINGERPRINT}}}",
+}
 # A bond whose members are RDMA devices of their own.
 TWO_CARDS = [
     sites.link("eno1", "10.88.0.12", rdma=False),
@@ -530,6 +537,9 @@ FAULTS: t.Dict[str, Fault] = {
     ),
     "a mirror or source is dead, refuses, hangs, has a certificate that nobody trusts, or lacks the release": Fault(
         hosts={"w1/host/sources": [DEAD]}
+    ),
+    "what a source serves does not have the expected digest or fingerprint": Fault(
+        hosts={"w1/host/sources": [OTHER_KEY]}
     ),
     "an image is pinned without a tag, or by something that is no digest": Fault(
         settings={"image_digests": {"mirror.site/a": "sha256:" + "0" * 64}}
