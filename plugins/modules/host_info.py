@@ -396,7 +396,8 @@ host:
           else.
         - V(variable) is where the source is set, V(seen) how it answered, V(lacks) what it does not have, V(offers) the
           releases of a package that it has instead, V(instead) a pod network whose source answers, V(expected) the
-          digest or fingerprint that what it serves does not have, V(setting) how a site sets that.
+          digest or fingerprint that what it serves does not have, V(setting) how a site sets that. With V(later), this
+          host needs nothing from there now, but the images of new pods.
       type: list
       elements: dict
     other_kubernetes:

@@ -353,6 +353,7 @@ def problem_of(
         "offers": [*offers],
         "expected": expected,
         "setting": question.get("setting", "") if expected else "",
+        "later": question.get("later", False),
     }
 
 
@@ -373,14 +374,18 @@ def _ask(question: SourceQuestion) -> t.Optional[SourceProblem]:
     return problem_of(question, *found) if found else None
 
 
-def is_due(question: SourceQuestion, kubelet: str) -> bool:
-    """Whether anything would be downloaded from there. Local files are checked elsewhere."""
-    kept = question.get("path", "")
-    if (kept and os.path.exists(os.path.expanduser(kept))) or (kubelet and question.get("kubelet") == kubelet):
-        return False
+def due(question: SourceQuestion, kubelet: str) -> t.Optional[SourceQuestion]:
+    """What is asked of a source; None if nothing is downloaded from there. Local files are checked elsewhere."""
+    kept, images, is_web = question.get("path", ""), question["kind"] == "images", scheme_of(question["url"]) in WEB
+    if kept and os.path.exists(os.path.expanduser(kept)):
+        return None
     if question["kind"] == "key" and kept_keys(question["name"], question["url"], check_of(question)):
-        return False
-    return scheme_of(question["url"]) in WEB or (question["kind"] == "images" and not question["url"])
+        return None
+    if kubelet and question.get("kubelet") == kubelet:
+        # A finished host has its own images. Pods to come need theirs, so a mirror has to answer.
+        later: SourceQuestion = {**question, "images": [], "release": "", "later": True}
+        return later if images and is_web else None
+    return question if is_web or (images and not question["url"]) else None
 
 
 @contextlib.contextmanager
@@ -403,7 +408,7 @@ def ask_sources(
 ) -> t.List[SourceProblem]:
     """Problems of the sources, in the order of the questions. kubelet: the version on this host."""
     own = places or Places()
-    asked = [each for each in map(own.fill, questions) if is_due(each, kubelet)]
+    asked = [each for each in (due(own.fill(each), kubelet) for each in questions) if each]
     problems: t.Dict[int, t.Optional[SourceProblem]] = {
         number: problem_of(each, f"no answer within {LIMIT} s") for number, each in enumerate(asked)
     }

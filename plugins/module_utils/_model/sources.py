@@ -20,6 +20,7 @@ class _QuestionOptions(t.TypedDict, total=False):
     checksum: str  # of the file, the key or the packed chart, as the site writes it; empty: any
     fingerprint: str  # of a key without a checksum, as the site writes it
     setting: str  # how a site sets these two
+    later: bool  # nothing is fetched now, but images of new pods will be
     instead: SourceQuestion  # what another pod network needs; asked only if this source has a problem
 
 
@@ -49,6 +50,7 @@ class _ProblemParts(t.TypedDict, total=False):
     instead: str  # pod network whose source does answer
     expected: str  # digest or fingerprints, where the source serves something else
     setting: str  # how a site sets what is expected
+    later: bool  # nothing is fetched now, but images of new pods will be
 
 
 class SourceProblem(_ProblemParts):

@@ -196,6 +196,8 @@ def check_answers(settings: Settings, hosts: Hosts, running: t.Optional[Running]
     seen = [each for each in seen if not (each[1]["chart"] and findings.has_error(_check_of(each[1]["release"])))]
     if findings.has_error("cluster-builder"):
         seen = [each for each in seen if not each[1]["variable"].startswith(OF_OUR_CLUSTER)]
+    _report_later([each for each in seen if each[1].get("later")], findings)
+    seen = [each for each in seen if not each[1].get("later")]
     # If hosts don't get images, it is not enough that the controller reaches flannel's.
     no_images = any(problem["variable"] == REGISTRY and not problem.get("instead") for _name, problem in seen)
     silent = [each for each in seen if _is_silent(each[1])]
@@ -214,6 +216,20 @@ def check_answers(settings: Settings, hosts: Hosts, running: t.Optional[Running]
     for name, problem in seen:
         instead = "" if running or no_images else problem.get("instead", "")
         _report(problem, [name] if name else [], instead, findings)
+
+
+def _report_later(seen: t.Sequence[t.Tuple[str, SourceProblem]], findings: Findings) -> None:
+    """One warning for all finished hosts whose mirror of registries does not answer."""
+    if seen:
+        url = seen[0][1]["url"].rstrip("/")
+        findings.warning(
+            CHECK,
+            dict.fromkeys(name for name, _problem in seen),
+            "The mirror of registries has to answer, for the images of new pods.",
+            shorten_list(dict.fromkeys(_seen(problem) for _name, problem in seen), LISTED, "; "),
+            "Pods whose images are not on their node yet will not start, unless the images' own registries answer it."
+            f" Start the mirror, or set {REGISTRY} to one that answers. Check with `curl -IL {url}/v2/`.",
+        )
 
 
 def offered_releases(hosts: Hosts) -> t.List[str]:

@@ -304,6 +304,26 @@ def test_nothing_is_asked_where_nothing_is_fetched(tmp_path):
     assert ask(charts("/media/bundle/charts"), file("")) == []
 
 
+@pytest.mark.parametrize(
+    ("url", "seen"),
+    [
+        ("http://{closed}", ["connection refused"]),
+        ("{web}/503", ["HTTP 503 Service Unavailable"]),
+        ("{web}", []),
+        ("{web}/401", []),
+        ("{web}/404", []),
+        ("", []),  # a site whose internet was there for its installation only
+    ],
+)
+def test_a_finished_host_needs_its_mirror_for_new_pods(web, url, seen):
+    """It was asked for nothing, and the next pod did not start. Which images it has is not asked."""
+    asked = {**images(url.format(web=web, closed=closed_port()), "9.9.9"), "kubelet": "1.36.3"}
+    found = ask({**asked, "release": "fabric_kubernetes_version"}, kubelet="1.36.3")
+    assert [each["seen"] for each in found] == seen
+    assert all(each["later"] and not each["lacks"] and not each["release"] for each in found)
+    assert not any("kube-apiserver" in each for each in Handler.asked)
+
+
 def test_all_are_asked_at_once_and_with_an_end(web, monkeypatch):
     """One after the other, six that hang for 30 s would take three minutes."""
     monkeypatch.setattr(sources, "LIMIT", 5)

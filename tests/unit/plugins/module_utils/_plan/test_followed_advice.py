@@ -861,6 +861,11 @@ DONE: t.List[t.Tuple[str, t.Union[str, Fault], Done]] = [
         Done("Or set fabric_cni to flannel", {"w1/host/sources": []}, settings={"cni": "flannel"}),
     ),
     (
+        "sources",
+        "the mirror of registries of a finished cluster is dead",
+        Done("Start the mirror", {"w1/host/sources": []}),
+    ),
+    (
         "source-digest",
         "what a source serves does not have the expected digest or fingerprint",
         Done("or correct fabric_mirror: {apt: {kubernetes: {key_fingerprint: FINGERPRINT}}}", {"w1/host/sources": []}),

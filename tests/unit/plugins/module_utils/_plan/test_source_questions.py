@@ -235,6 +235,21 @@ def test_a_digest_that_only_another_playbook_compares_is_a_warning() -> None:
     assert "Only the playbook workloads" in sites.errors(plan, "warning")["source-digest"]["next"]
 
 
+def test_a_dead_mirror_of_finished_hosts_is_one_warning() -> None:
+    hosts = sites.finished()
+    dead = {**DEAD, "variable": "fabric_mirror.registry", "url": "https://mirror.site:5000", "later": True}
+    for name, seen in (("cp1", "connection refused"), ("w1", "no answer within 5 s"), ("w2", "connection refused")):
+        hosts[name]["host"]["sources"] = [{**dead, "seen": seen}]
+    hosts["cp1"]["host"]["sources"] *= 2  # asked for the images of the pod network too
+    plan = sites.plan(hosts)
+    (found,) = [each for each in plan["findings"] if each["check"] == "sources"]
+    assert (found["level"], found["hosts"]) == ("warning", ["cp1", "w1", "w2"])
+    place = "https://mirror.site:5000 (fabric_mirror.registry)"
+    assert found["seen"] == f"{place}: connection refused; {place}: no answer within 5 s"
+    assert found["next"].startswith("Pods whose images are not on their node yet will not start")
+    assert "`curl -IL https://mirror.site:5000/v2/`" in found["next"]
+
+
 def test_a_release_that_does_not_exist_names_its_variable() -> None:
     problem = {**DEAD, "lacks": "kubelet 1.36.9", "seen": "on offer: 1.36.3-1.1"}
     finding = sites.errors(sites.plan(sites.site(), source_problems=[problem]))["sources"]

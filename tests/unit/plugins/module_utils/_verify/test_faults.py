@@ -538,6 +538,9 @@ FAULTS: t.Dict[str, Fault] = {
     "a mirror or source is dead, refuses, hangs, has a certificate that nobody trusts, or lacks the release": Fault(
         hosts={"w1/host/sources": [DEAD]}
     ),
+    "the mirror of registries of a finished cluster is dead": Fault(
+        hosts={"w1/host/sources": [{**DEAD, "variable": "fabric_mirror.registry", "later": True}]}
+    ),
     "what a source serves does not have the expected digest or fingerprint": Fault(
         hosts={"w1/host/sources": [OTHER_KEY]}
     ),
