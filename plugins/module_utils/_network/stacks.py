@@ -43,16 +43,12 @@ def network_state(stack: Stack, network: PlannedNetwork, state: t.Optional[Netwo
     return (state or {}).get("state") == "ready", "ready", text
 
 
-def has_own_routes(network: PlannedNetwork) -> bool:
-    """Whether each rail has its own routing table in the pod, as a stack with its own IPAM sets it up."""
-    return has_sbr(network) or (
-        network.get("made_by") != "" and network["ipam"].get("type") in {stack.ipam for stack in STACKS.values()}
-    )
-
-
-def has_sbr(network: PlannedNetwork) -> bool:
-    """Whether the CNI plugin sbr moves all routes of the interface into a separate table."""
-    return any(plugin["type"] == "sbr" for plugin in network.get("meta_plugins", []))
+def own_table(network: PlannedNetwork) -> t.Literal["", "all", "default"]:
+    """Which routes each rail has in a table of its own in the pod; empty: there is no such table."""
+    if any(plugin["type"] == "sbr" for plugin in network.get("meta_plugins", [])):
+        return "all"
+    by_stack = network.get("made_by") != "" and network["ipam"].get("type") in {stack.ipam for stack in STACKS.values()}
+    return "default" if by_stack else ""
 
 
 def route_seen(policy: RoutingPolicy, address: str, interface: str, gateway: str) -> t.Tuple[bool, str]:

@@ -18,7 +18,7 @@ from .._model.observation import ADVERTISED
 from .._model.plan import Plan, PlannedLink, PlannedNetwork
 from .._model.probe import NetworkFacts, PodFacts, PodLink, Probe, RoutingPolicy
 from .._model.stacks import OWN_DEVICES, STACKS, has_stack, is_derived, stack_name, stack_of
-from .._network.stacks import has_own_routes, has_sbr, network_state, route_seen
+from .._network.stacks import network_state, own_table, route_seen
 from .catalog import (
     ACCEPTED,
     CHECK_TYPES,
@@ -127,7 +127,7 @@ def lacks_fabric(plan: Plan, probe: Probe) -> bool:
 def per_pod(network: PlannedNetwork) -> t.Tuple[str, ...]:
     """The checks of one network in one pod."""
     gateway = ("gateway",) if gateways_of(network) else ()
-    return (*PER_POD, *gateway, "policy_routes") if has_own_routes(network) else (*PER_POD, *gateway)
+    return (*PER_POD, *gateway, "policy_routes") if own_table(network) else (*PER_POD, *gateway)
 
 
 def check_fabric(plan: Plan, probe: Probe, expect: Expect) -> t.List[Check]:
@@ -379,7 +379,7 @@ def pod_checks(plan: Plan, network: PlannedNetwork, pod: PodFacts, where: Place)
     yield main_routes_check(plan, network, pod, where)
     yield gateway_check(network, pod, where)
     yield mtu_check(plan, network, pod, link, where)
-    if has_own_routes(network):
+    if own_table(network):
         yield policy_routes_check(network, root["policy"], interface, addresses_of(pod, name), where)
 
 
@@ -392,7 +392,7 @@ def policy_routes_check(
 ) -> Check:
     """Check that traffic that arrives on a rail is answered on the same rail."""
     gateway = network["subnet"]["gateway"] if network["subnet"] else ""
-    if not gateway and not has_sbr(network):
+    if not gateway and own_table(network) != "all":
         return skip("policy_routes", "the network has no gateway", **where)
     expected = f"own table, default via {gateway} dev {interface}" if gateway else "own table"
     if policy is None:

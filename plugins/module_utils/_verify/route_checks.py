@@ -11,7 +11,7 @@ from .._common.addresses import Network
 from .._model.checks import Check, Place
 from .._model.plan import Plan, PlannedNetwork
 from .._model.probe import GatewayAnswer, PodFacts, Route
-from .._network.stacks import has_sbr
+from .._network.stacks import own_table
 from .catalog import need_image, result, skip, unproven
 from .pods import interface_of
 
@@ -53,7 +53,7 @@ def route_faults(plan: Plan, network: PlannedNetwork, pod: PodFacts, routes: t.S
         # Two networks may share a subnet, each with its own addresses.
         fellows = {interface_of(pod, name) for name in pod["networks"] if cidr in planned[name]}
         same = [route for route in routes if read_network(route["dst"]) == wanted]
-        if not has_sbr(network) and not any(route["dev"] == interface for route in same):
+        if own_table(network) != "all" and not any(route["dev"] == interface for route in same):
             faults.append(f"no route {cidr} dev {interface}")
         faults += [shown(route) for route in same if route["dev"] not in fellows]
     elsewhere = cluster_networks(plan)
@@ -69,7 +69,7 @@ def main_routes_check(plan: Plan, network: PlannedNetwork, pod: PodFacts, where:
     routes, interface = pod["root"]["main_routes"], interface_of(pod, network["name"])
     if not network["subnets"]:
         return skip("main_routes", "the plan has no subnet for this network", **where)
-    there = "in a table of its own" if has_sbr(network) else f"dev {interface}"
+    there = "in a table of its own" if own_table(network) == "all" else f"dev {interface}"
     expected = f"{', '.join(subnet['cidr'] for subnet in network['subnets'])} {there}, the cluster's networks elsewhere"
     if routes is None:
         return result("main_routes", False, expected, "`ip -j route` gave no JSON", **where)
