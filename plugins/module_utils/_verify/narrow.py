@@ -5,11 +5,11 @@
 from __future__ import annotations
 
 import typing as t
-from difflib import get_close_matches
 
 from .._common.result import FabricError
 from .._model.checks import Check
 from .._model.plan import Plan
+from .._plan.names import with_meant
 from .catalog import CHECK_TYPES, FAILED, PASSED, UNPROVEN
 from .pods import node_of
 
@@ -68,11 +68,10 @@ def known_checks(names: t.Sequence[str], what: str, option: str) -> None:
     """FabricError for a name that is not a check's."""
     unknown = sorted(set(names) - set(CHECK_TYPES))
     if unknown:
-        near = [f"{name} (did you mean {hit}?)" for name in unknown for hit in get_close_matches(name, CHECK_TYPES, 1)]
         raise FabricError(
             what,
             f"option {option} (verify_{option})",
-            f"no check named {', '.join(near or unknown)}",
+            f"no check named {with_meant(unknown, CHECK_TYPES)}",
             f"Choose from these: {', '.join(CHECK_TYPES)}.",
             code="invalid-input",
         )
