@@ -61,16 +61,27 @@ class ReadyOptions(t.TypedDict):
     idle_faults: bool  # whether a DaemonSet there without nodes is a fault
 
 
+def is_observed(workload: Object) -> bool:
+    """Whether its controller has seen the last change."""
+    return (query("status.observedGeneration", workload) or 0) >= workload["metadata"].get("generation", 0)
+
+
+def runs_nowhere(workload: Object) -> bool:
+    """Whether no node is selected to run it."""
+    idle = workload["kind"] == "DaemonSet" and not query("status.desiredNumberScheduled", workload)
+    return idle and is_observed(workload)
+
+
 def rollout_pending(workload: Object) -> str:
     """Why a workload is not fully rolled out; empty if it is."""
     status = workload.get("status") or {}
-    if status.get("observedGeneration", 0) < workload["metadata"].get("generation", 0):
+    if not is_observed(workload):
         return "its controller has not seen the last change"
+    if runs_nowhere(workload):
+        return "0 nodes are selected to run it"
     if workload["kind"] == "DaemonSet":
         wanted, updated = status.get("desiredNumberScheduled", 0), status.get("updatedNumberScheduled", 0)
         available = status.get("numberAvailable", 0)
-        if not wanted:
-            return "0 nodes are selected to run it"
     else:
         wanted, updated = query("spec.replicas", workload), status.get("updatedReplicas", 0)
         wanted = 1 if wanted is None else wanted
@@ -130,8 +141,7 @@ def answering_pods(pods: t.Sequence[Object], nodes: t.Sequence[Object]) -> t.Lis
 def only_lost_nodes_miss_it(workload: Object, pods: t.Sequence[Object], answering: t.Sequence[Object]) -> bool:
     """Whether all other pods are ready and of the newest revision. A dead node must not hold up the others."""
     status, newest = workload.get("status") or {}, newest_pods(pods)
-    seen = status.get("observedGeneration", 0) >= workload["metadata"].get("generation", 0)
-    if not seen or len(answering) == len(pods):
+    if not is_observed(workload) or len(answering) == len(pods):
         return False
     running = [pod for pod in answering if pod in newest and condition_true(pod, "Ready")]
     of_daemon_set = workload["kind"] == "DaemonSet"
@@ -143,8 +153,8 @@ def only_lost_nodes_miss_it(workload: Object, pods: t.Sequence[Object], answerin
 
 def of_current_revision(cluster: Cluster, workload: Object, pods: t.Sequence[Object]) -> t.List[Object]:
     """The pods of the revision that is rolled out. Pods of a former one are replaced anyway."""
-    metadata, status = workload["metadata"], workload.get("status") or {}
-    if status.get("observedGeneration", 0) < metadata.get("generation", 0):
+    metadata = workload["metadata"]
+    if not is_observed(workload):
         return []  # its controller has not started
     kind, number, label = REVISIONS[workload["kind"]]
     revisions = [
@@ -274,10 +284,10 @@ class ObjectWatch:
         for namespace in self.params["watch"]:
             for kind in ("DaemonSet", "Deployment"):
                 for workload in self.cluster.items(f"/apis/apps/v1/namespaces/{namespace}/{kind.lower()}s"):
-                    pending = rollout_pending({**workload, "kind": kind})
-                    problems = self.workload_problems({**workload, "kind": kind}, self.params["idle_faults"])
+                    typed = {**workload, "kind": kind}
+                    problems = self.workload_problems(typed, self.params["idle_faults"])
                     causes += problems
-                    held_up += bool(pending) and not problems and not pending.startswith("0 nodes")
+                    held_up += bool(rollout_pending(typed)) and not problems and not runs_nowhere(typed)
         if not causes and 0 < len(states) <= held_up:
             return []
         parts = [f"{part.get('name')} {part.get('state')}" for part in states]
@@ -288,10 +298,11 @@ class ObjectWatch:
 
     def workload_problems(self, workload: Object, idle_is_fault: bool = True) -> t.List[Problem]:
         pending = rollout_pending(workload)
-        if not pending or (pending.startswith("0 nodes") and not idle_is_fault):
+        idle = runs_nowhere(workload)
+        if not pending or (idle and not idle_is_fault):
             return []
         name = describe(workload)
-        if workload["kind"] == "DaemonSet" and pending.startswith("0 nodes"):
+        if idle:
             nodes = self.cluster.items("/api/v1/nodes")
             unmet = missing_labels(workload, nodes)
             by_operator = bool(unmet) and all(label.startswith(OPERATORS_LABELS) for label in unmet)
