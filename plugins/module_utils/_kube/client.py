@@ -388,21 +388,24 @@ def first_line(error: BaseException) -> str:
     return (str(error).strip() or type(error).__name__).splitlines()[0]
 
 
+def status_of(error: t.Any) -> Object:
+    """The Status that the API server has answered with; empty for anything else."""
+    try:
+        status = json.loads(error.body)
+    except (TypeError, ValueError, AttributeError):
+        return {}
+    return status if isinstance(status, dict) else {}
+
+
 def message_of(error: t.Any) -> str:
     """The API server's message, without the HTTP around it."""
-    try:
-        return json.loads(error.body)["message"]
-    except (TypeError, ValueError, KeyError, AttributeError):
-        return first_line(error)
+    return status_of(error).get("message") or first_line(error)
 
 
 def immutable_fields(error: t.Any) -> t.List[str]:
     """The immutable fields, such as the pods of a Job, whose change was refused."""
-    try:
-        causes = json.loads(error.body)["details"]["causes"]
-        return [each["field"] for each in causes if each["message"].endswith("field is immutable")]
-    except (TypeError, ValueError, KeyError, AttributeError):
-        return []
+    causes = (status_of(error).get("details") or {}).get("causes") or ()
+    return [each.get("field", "") for each in causes if each.get("message", "").endswith("field is immutable")]
 
 
 def refusal_code(error: t.Any) -> Code:
@@ -421,6 +424,11 @@ def refusal(error: t.Any, verb: str, where: str) -> FabricError:
         409: "Something else changed the same object at the same time. Wait until that has ended, then run again.",
     }
     step = steps.get(error.status, "Correct the value that the message names and run again.")
+    if status_of(error).get("reason") == "AlreadyExists":
+        step = (
+            "An object of this name is there already: another run has created it, or it is still being deleted. Wait"
+            " until that has ended, then run again."
+        )
     what, code = f"The API server refused to {verb} an object.", refusal_code(error)
     transient = code == "conflict" or is_transient(error)
     seen, fixed = message_of(error), immutable_fields(error)

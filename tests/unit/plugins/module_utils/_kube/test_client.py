@@ -261,6 +261,15 @@ def test_a_scheduled_proof_is_told_what_gives_it_its_rights(user, step):
     assert "Give this user the right that the message names" in told.next_step
 
 
+def test_an_object_that_came_between():
+    """The API server says Conflict and AlreadyExists with the same status."""
+    error = refused(409, 'namespaces "x" already exists')
+    error.body = json.dumps({"message": 'namespaces "x" already exists', "reason": "AlreadyExists"})
+    told = client.refusal(error, "create", "/api/v1/namespaces")
+    assert (told.code, told.transient, told.seen) == ("conflict", True, 'namespaces "x" already exists')
+    assert told.next_step.startswith("An object of this name is there already: another run has created it")
+
+
 def test_a_field_that_cannot_be_changed():
     error = refused(422, "Job.batch x is invalid")
     quoted = "Invalid value: " + "{" * 5000 + "}: field is immutable"
