@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Settings of the containerd that k3s and RKE2 bring: a registry mirror, and tables of its configuration.
 
-Both write containerd's configuration whenever they start. Releases since 2026 import a directory of drop-ins into it;
+Both write containerd's configuration whenever they start. Releases since April 2026 import a directory of drop-ins;
 earlier ones need a template that extends theirs. Files that somebody else wrote stay as they are.
 """
 
@@ -98,7 +98,7 @@ def check_tables(tables: str, rendered: str, config: str) -> None:
             "A table of containerd's configuration can be in it only once, or containerd does not start.",
             "embedded_containerd_config",
             f"{config} already has {', '.join(twice)}",
-            "Leave these tables out, or upgrade to a release of k3s or RKE2 that imports drop-ins (those of 2026 do).",
+            "Leave these tables out, or upgrade to a release of k3s or RKE2 since April 2026: it imports drop-ins.",
             code="invalid-input",
         )
 
