@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Nodes that leave a cluster: their objects, their pods that no kubelet ends any more, and the addresses of those pods.
+"""A node that leaves a cluster: its object, its pods that no kubelet ends any more, and the addresses of those pods.
 
 The controllers of nv-ipam and Calico release the blocks of a deleted node, so this only waits for them.
 """
@@ -78,17 +78,17 @@ def pod_name(pod: Object) -> str:
 
 
 class Departure:
-    """Nodes that leave the cluster, as the API shows them."""
+    """A node that leaves the cluster, as the API shows it."""
 
-    def __init__(self, cluster: Cluster, names: t.Sequence[str], settle: float) -> None:
-        self.cluster, self.names, self.settle = cluster, names, settle
-        self.nodes = [name for name in names if cluster.get(f"{NODES}/{name}")]
+    def __init__(self, cluster: Cluster, name: str, settle: float) -> None:
+        self.cluster, self.name, self.settle = cluster, name, settle
+        self.nodes = [name] if cluster.get(f"{NODES}/{name}") else []
         self.pods = self.read_pods()
         self.leaked = self.read_leaked()
 
     def read_pods(self) -> t.List[Object]:
-        """Pods bound to these nodes."""
-        return [pod for name in self.names for pod in self.cluster.items(PODS, fieldSelector=f"spec.nodeName={name}")]
+        """Pods bound to this node."""
+        return self.cluster.items(PODS, fieldSelector=f"spec.nodeName={self.name}")
 
     def read_leaked(self) -> t.List[Address]:
         """Addresses that whereabouts holds for pods that are gone or have others by now, as seen in two reads."""
@@ -102,7 +102,7 @@ class Departure:
 
     def blocks(self) -> t.List[str]:
         pools, affinities = self.cluster.items(NV_IPAM), self.cluster.items(BLOCK_AFFINITIES)
-        return blocks_of(self.names, pools, affinities)
+        return blocks_of([self.name], pools, affinities)
 
     def view(self) -> Object:
         return {
@@ -169,10 +169,14 @@ class Departure:
         return True
 
 
-def remove_nodes(module: AnsibleModule) -> t.Dict[str, object]:
-    """Body of the module cluster_node."""
+def remove_node(module: AnsibleModule) -> t.Dict[str, object]:
+    """Body of the module node_drain for state=absent."""
     params, cluster = module.params, connect(module)
-    departure = Departure(cluster, params["names"], params["settle"])
+    if not params["name"]:  # its path would be that of all nodes
+        raise FabricError(
+            "A node is removed by its name.", "option name", "no name", "Name the node.", code="invalid-input"
+        )
+    departure = Departure(cluster, params["name"], params["settle"])
     before = departure.view()
     left: t.List[str] = []
     if not module.check_mode:

@@ -13,7 +13,6 @@ VIP = "10.88.0.50"
 SHA256 = hashlib.sha256(b"").hexdigest()  # of the kubeconfig: cp1's is on the controller
 CHANGING = {
     "apt_packages",
-    "cluster_node",
     "etcd_member",
     "fabric_stack",
     "helm_release",
@@ -50,7 +49,7 @@ def bed():
     return {
         "host_info": observed(hosts),
         "cluster_info": {"*": {"present": True, "ca": CA, "version": "1.36.2", "nodes": nodes, "ipu": {"jobs": []}}},
-        "cluster_node": {"*": {"left": []}},
+        "node_drain": {"*": {"left": []}},
         "kubeadm": {"*": {"changed": True, "client": "secret"}},
         "cluster_kubelets": {"*": {"changed": True, "approved": []}},
         "kubernetes_node_info": {"*": {"node": {"membership": "member", "kubeconfig_sha256": SHA256, "name": "cp1"}}},

@@ -7,7 +7,7 @@ CA = "0123456789abcdef"
 ADDRESSES = {"cp1": "10.88.0.11", "cp2": "10.88.0.12", "cp3": "10.88.0.13", "w1": "10.88.0.21", "w2": "10.88.0.22"}
 GROUPS = {"kube_control_plane": ["cp1", "cp2", "cp3"], "kube_node": ["w1", "w2"]}
 UNREACHABLE = {"unreachable": True, "msg": "Connection timed out"}
-CHANGES = ["node_drain", "etcd_member", "host_reset", "cluster_node"]
+CHANGES = ["node_drain", "etcd_member", "host_reset"]
 
 
 def host(name):
@@ -41,7 +41,7 @@ def remove(folder, names, *arguments, dead=(), answers=None, **variables):
         "host_info": {name: UNREACHABLE if name in dead else {"host": host(name)} for name in ADDRESSES},
         "cluster_info": {"*": cluster},
         "etcd_member": {"*": {"members": members}},
-        "cluster_node": {"*": {"left": []}},
+        "node_drain": {"*": {"left": []}},
         **(answers or {}),
     }
     given = {"fabric_remove_nodes": names, **variables}
@@ -51,13 +51,17 @@ def remove(folder, names, *arguments, dead=(), answers=None, **variables):
 def steps(run):
     """What was changed, where: the first call of etcd_member only reads."""
     calls = [call for call in run.calls if call.module in CHANGES and call.options.get("addresses") != []]
-    return [(call.module, call.host) for call in calls]
+    return [("deletion" if is_deletion(call) else call.module, call.host) for call in calls]
+
+
+def is_deletion(call):
+    return call.module == "node_drain" and call.options.get("state") == "absent"
 
 
 def test_a_worker(tmp_path):
     run = remove(tmp_path, "w2")
     assert run.code == 0, run.text
-    assert steps(run) == [("node_drain", "localhost"), ("host_reset", "w2"), ("cluster_node", "localhost")]
+    assert steps(run) == [("node_drain", "localhost"), ("host_reset", "w2"), ("deletion", "localhost")]
     [reset] = [call for call in run.calls if call.module == "host_reset"]
     assert (reset.options, reset.become) == ({"ca": CA}, True)
     assert "Take w2 out of the inventory (kube_node) afterwards" in run.said
@@ -67,7 +71,7 @@ def test_a_dead_control_plane(tmp_path):
     """The first of the inventory, from which tasks of all hosts start."""
     run = remove(tmp_path, "cp1", dead=["cp1"])
     assert run.code == 0, run.text
-    assert steps(run) == [("node_drain", "localhost"), ("etcd_member", "cp2"), ("cluster_node", "localhost")]
+    assert steps(run) == [("node_drain", "localhost"), ("etcd_member", "cp2"), ("deletion", "localhost")]
     drain = run.calls[[call.module for call in run.calls].index("node_drain")]
     assert (drain.options["wait"], drain.options["force"]) == (False, True)
     [member] = [call for call in run.calls if call.module == "etcd_member" and call.options["addresses"]]
@@ -81,7 +85,7 @@ def test_a_frozen_host_is_like_a_dead_one(tmp_path):
     answers = {"host_info": {name: frozen if name == "w2" else {"host": host(name)} for name in ADDRESSES}}
     run = remove(tmp_path, "w2", dead=["w2"], answers=answers)
     assert run.code == 0, run.text
-    assert steps(run) == [("node_drain", "localhost"), ("cluster_node", "localhost")]
+    assert steps(run) == [("node_drain", "localhost"), ("deletion", "localhost")]
 
 
 def test_a_living_control_plane(tmp_path):
@@ -91,7 +95,7 @@ def test_a_living_control_plane(tmp_path):
         ("node_drain", "localhost"),
         ("etcd_member", "cp2"),
         ("host_reset", "cp1"),
-        ("cluster_node", "localhost"),
+        ("deletion", "localhost"),
     ]
 
 

@@ -96,10 +96,10 @@ class Memory:
 def remove(monkeypatch):
     monkeypatch.setattr(departed_nodes.time, "sleep", lambda seconds: None)
 
-    def run(cluster, *names, check_mode=False, timeout=60):
+    def run(cluster, name, check_mode=False, timeout=60):
         monkeypatch.setattr(departed_nodes, "connect", lambda module: cluster)
-        module = Module(check_mode=check_mode, names=list(names), timeout=timeout, settle=0)
-        return departed_nodes.remove_nodes(module)
+        module = Module(check_mode=check_mode, name=name, timeout=timeout, settle=0)
+        return departed_nodes.remove_node(module)
 
     return run
 
@@ -126,6 +126,14 @@ def test_check_mode(remove):
     cluster, untouched = Memory(), Memory()
     assert remove(cluster, "w2", check_mode=True)["changed"]
     assert (cluster.nodes, cluster.pods, cluster.pools) == (untouched.nodes, untouched.pods, untouched.pools)
+
+
+def test_without_a_name_no_node_is_removed(remove):
+    """The path of a node without a name is that of all nodes."""
+    cluster = Memory()
+    with pytest.raises(FabricError, match="no name"):
+        remove(cluster, "")
+    assert cluster.nodes == ["w1", "w2"]
 
 
 def test_blocks_that_are_not_taken_back_in_time(remove):

@@ -1,1 +1,0 @@
-kube_apply.py
