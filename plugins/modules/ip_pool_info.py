@@ -10,8 +10,8 @@ module: ip_pool_info
 short_description: Address pools of pods' secondary networks, and what leaked from them
 version_added: 0.1.0
 description:
-  - Reads the pools of whereabouts (C(IPPool) and C(OverlappingRangeIPReservation)), of nv-ipam (C(IPPool)) and of
-    Spiderpool (C(SpiderIPPool)), compares them with the running pods, and changes nothing.
+  - Reads the pools of whereabouts (C(IPPool) and C(OverlappingRangeIPReservation)), of nv-ipam (C(IPPool)) and of a
+    stack with its own IPAM (C(SpiderIPPool)), compares them with the running pods, and changes nothing.
   - An address is leaked if its pod no longer exists or has other addresses, or if two pods have it. If any address is
     leaked, the pools are read again after O(settle) seconds, so that pods that come and go meanwhile do not count.
   - whereabouts keeps the bounds and excludes of a range in the networks only; they are read from the
@@ -82,7 +82,7 @@ pools:
       description: Name of the pool's object.
       type: str
     ipam:
-      description: V(whereabouts), V(nv-ipam) or V(spiderpool).
+      description: V(whereabouts), V(nv-ipam), or the name of the stack whose own IPAM it is.
       type: str
     cidr:
       description: The subnet.

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Pools of Spiderpool, the stack with its own IPAM: for planned networks, and as a cluster has them. Pure."""
+"""Pools of the stack with its own IPAM: for planned networks, and as a cluster has them. Pure."""
 
 from __future__ import annotations
 
@@ -22,11 +22,12 @@ from .ranges import parse_range, parse_ranges
 with contextlib.suppress(ImportError):  # run_module() says so, by the module's `libraries`
     import netaddr
 
-API = STACKS[OWN_IPAM].group
+STACK = STACKS[OWN_IPAM]
+API = STACK.group
 PATH = f"/apis/{API}"
-# Spiderpool lists every address of a pool: half of an IPv6 subnet would not fit into memory.
+# Its controller lists every address of a pool: half of an IPv6 subnet would not fit into memory.
 POOL_MAX = 1 << 16
-# For pods of these controllers, Spiderpool keeps the addresses while a pod is away.
+# For pods of these controllers, it keeps the addresses while a pod is away.
 KEEPS_ADDRESSES = ("StatefulSet", "VirtualMachineInstance")
 
 
@@ -47,11 +48,11 @@ class Pool(t.NamedTuple):
 
 
 def pool_of(network: PlannedNetwork) -> Pool:
-    """The pool of a planned network, no larger than Spiderpool can handle."""
+    """The pool of a planned network, no larger than the stack can handle."""
     where, subnet = f"network {network['name']}", network.get("subnet")
     if not subnet:
         raise FabricError(
-            "A Spiderpool network needs its subnet.",
+            f"A {STACK.title} network needs its subnet.",
             where,
             "no subnet",
             "Pass a network of a plan (fabric_plan, or plan.json), which has its subnet.",
@@ -66,38 +67,38 @@ def pool_of(network: PlannedNetwork) -> Pool:
 
 
 def ipam(network: PlannedNetwork, name: str = "") -> Ipam:
-    """The IPAM part of the CNI configuration that Spiderpool writes for a network. name: of a pool the site chose."""
+    """The IPAM part of the CNI configuration that the stack writes for a network. name: of a pool the site chose."""
     pool = pool_of(network)
     if pool.version == 6:
-        return {"type": "spiderpool", "default_ipv6_ippool": [name or pool.name]}
-    return {"type": "spiderpool", "default_ipv4_ippool": [name or pool.name]}
+        return {"type": STACK.ipam, "default_ipv6_ippool": [name or pool.name]}
+    return {"type": STACK.ipam, "default_ipv4_ippool": [name or pool.name]}
 
 
 def network_problems(network: PlannedNetwork) -> t.Iterator[t.Tuple[str, str]]:
-    """Pairs of something that Spiderpool can't do for a network, and the alternative."""
+    """Pairs of something that the stack can't do for a network, and the alternative."""
     if network.get("mode", "bridge") != "bridge":
         yield (
             f"mode is {network['mode']}",
-            "Spiderpool's macvlan networks are bridges: set mode to bridge in fabric_networks.",
+            f"{STACK.title}'s macvlan networks are bridges: set mode to bridge in fabric_networks.",
         )
     if not network["master"]:
         yield "no master", "Name the NIC that the pods of this network join."
 
 
 def check_networks(planned: t.Sequence[PlannedNetwork], found: Findings) -> None:
-    """Findings for planned networks that Spiderpool can't create as planned."""
+    """Findings for planned networks that the stack can't create as planned."""
     for network in planned:
         name, subnet = network["name"], network["subnet"]
         if not subnet:
             continue  # already a finding
         pool = pool_of(network)
         for seen, step in network_problems(network):
-            found.error("networks", [], f"{name}: Spiderpool can't create this network.", seen, step)
+            found.error("networks", [], f"{name}: {STACK.title} can't create this network.", seen, step)
         if len(network.get("subnets") or []) > 1:
             found.error(
                 "networks",
                 [],
-                f"{name}: with Spiderpool, a network has only one address family.",
+                f"{name}: with {STACK.title}, a network has only one address family.",
                 ", ".join(entry["cidr"] for entry in network["subnets"]),
                 "Name one family (key families), or set fabric_stack to network_operator.",
             )
@@ -113,7 +114,7 @@ def check_networks(planned: t.Sequence[PlannedNetwork], found: Findings) -> None
             found.error(
                 "subnet",
                 [],
-                f"{name}: Spiderpool uses only the first {POOL_MAX} addresses of a range.",
+                f"{name}: {STACK.title} uses only the first {POOL_MAX} addresses of a range.",
                 f"{pool.capacity} of them are left for {subnet['needed']} pods",
                 "Set `share` in fabric_networks to another part of the subnet.",
             )
@@ -138,5 +139,5 @@ def spider_pools(pools: t.Sequence[Object], endpoints: t.Sequence[Object], pods:
         capacity = (usable - taken).size if total is None else total
         leaked = [*leaked_addresses(holders, pods, kept), *held_twice(cidr, pods)]
         counts = Counts(usable.size, capacity, len(holders))
-        found.append(pool_facts(("spiderpool", name, cidr), counts, leaked, allocated_by_node(holders, pods)))
+        found.append(pool_facts((STACK.ipam, name, cidr), counts, leaked, allocated_by_node(holders, pods)))
     return found

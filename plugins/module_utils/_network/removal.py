@@ -13,8 +13,10 @@ from .._kube.client import Cluster, describe, wait_until
 from .._kube.multus import Name
 from .._kube.query import Object
 from .._model.profiles import BY_KIND
+from .._model.stacks import STACKS
 
 SHOWN = 20
+FORCE = " or ".join(f"{name}_force" for name in STACKS)  # of the roles
 RUNNING = "status.phase!=Succeeded,status.phase!=Failed"
 
 
@@ -85,7 +87,7 @@ class Removal:
     @staticmethod
     def refuse_users(
         pods: t.Sequence[Object],
-        otherwise: str = "or set force to true (network_operator_force or spiderpool_force) to delete them.",
+        otherwise: str = f"or set force to true ({FORCE}) to delete them.",
     ) -> None:
         users = ["/".join(name_of(pod)) for pod in staying(pods)]
         if users:
