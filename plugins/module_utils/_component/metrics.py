@@ -71,6 +71,7 @@ class Monitoring:
     probes: t.Sequence[Target]
     files: t.Sequence[str]
     sources: t.Sequence[str]  # of alerts and dashboards; includes CONTROLLER if there is an IPU operator
+    pools: t.Sequence[t.Mapping[str, str]]  # of stacks among the sources: title, name of the kind, counter of refusals
     ipu_state: str  # present or absent: state of the objects that read the IPU operator
 
 
@@ -102,6 +103,11 @@ def decide(settings: Settings, seen: Seen) -> Monitoring:
         probes=probes(settings, sources if ipu else None),
         files=[name for name, source in files.items() if not source or source in sources],
         sources=sources,
+        pools=[
+            {"title": stack.title, "plural": f"{stack.pool.lower()}s", "refusals": stack.refusals}
+            for name, stack in STACKS.items()
+            if name in sources and stack.refusals
+        ],
         ipu_state="present" if ipu else "absent",
     )
 

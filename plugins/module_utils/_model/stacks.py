@@ -35,6 +35,8 @@ class Stack(t.NamedTuple):
     repository: str = ""  # of its publisher's charts; empty: see digests.py
     webhook: int = 0  # host TCP port of its webhook; 0: it listens on none
     advertised: str = ""  # what to do if pods accept router advertisements
+    pool: str = ""  # the kind of its address pools
+    refusals: str = ""  # Prometheus' counter of pods that got no address, because a pool had none left
     leaks: str = ""  # what to do about addresses that leaked from its IPAM
     routes: str = ""  # what to do if a rail's own routing table is wrong
     charts: t.Mapping[str, str] = MappingProxyType({})  # SHA-256 by release; empty: see releases.py
@@ -78,6 +80,8 @@ STACKS: t.Dict[StackName, Stack] = {
         webhook=5722,
         advertised="Pods take router advertisements on this network: set accept_ra to false in fabric_networks, run"
         " ipu.fabric.fabric and recreate the pods; or turn advertisements off on the routers of its VLAN.",
+        pool="SpiderIPPool",
+        refusals="spiderpool_ipam_allocation_err_ip_used_out_counts",
         leaks="Look at the log of the spiderpool-controller: its garbage collection frees them, if it is on.",
         routes="Let the coordinator tune routes (tunePodRoutes: true in spiderpool_coordinator), run the playbook"
         " ipu.fabric.fabric, then recreate the pods.",
