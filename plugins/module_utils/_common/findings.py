@@ -8,6 +8,7 @@ import re
 import typing as t
 
 from .._model.plan import Finding, Level
+from .._model.stacks import STACKS
 from .text import printable, shorten_list
 
 # Checks that a site may allow by name: their errors then count as warnings.
@@ -125,7 +126,7 @@ REQUIRED: t.Dict[str, str] = {
     "pool-blocks": "nodes keep their blocks of nv-ipam",
     "runtime": "the container runtime works with the other settings of the site, and its digest is known",
     "source-digest": "what sources serve has the expected digest or fingerprint",
-    "spiderpool-version": "Spiderpool's release is known",
+    **{f"{stack.release}-version": f"{stack.title}'s release is known" for stack in STACKS.values() if stack.charts},
     "stack": "the stack is known",
     "subnet": "the network has addresses for its pods",
     "upgrade-skew": "kubelets are not newer than the API server, nor more than three minor releases older",
