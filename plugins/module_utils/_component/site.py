@@ -143,6 +143,7 @@ def decide(settings: Settings, seen: Seen) -> t.Dict[str, t.Any]:
         "helm_directory": helm_directory,
         "bundle": seen.bundle,
         "mirror": mirror,
+        "namespaces": [seen.defaults[f"{name}_namespace"] for name in CHARTS],  # unless a site has chosen others
         "questions": source_questions(wanted) if asks else {"hosts": [], "planes": [], "api": [], "controller": []},
         # Used before the plan, which also knows the hosts' networks.
         "no_proxy": [*ALWAYS, *dict.fromkeys(filter(None, map(host_of, sources(settings.mirror))))],

@@ -30,12 +30,15 @@ def plan_of(folder):
 def test_an_archive_and_its_judgement(tmp_path):
     plan_of(tmp_path)
     (tmp_path / "artifacts/support-20250101T000000Z.tar.gz").write_bytes(b"older")
-    done = play(tmp_path, "ipu.fabric.support", GROUPS, ANSWERS)
+    done = play(tmp_path, "ipu.fabric.support", GROUPS, ANSWERS, network_operator_namespace="rails")
     assert done.code == 0, done.text
     assert "w1): unreachable: no route to host" in done.said
     assert sorted(done.where("host_info", links=False)) == ["cp1", "w1"]
     assert {call.options["journal"]["lines"] for call in done.calls if call.module == "host_info"} == {200}
     assert done.where("support_info") == ["localhost"]
+    [namespaces] = [call.options["namespaces"] for call in done.calls if call.module == "support_info"]
+    assert {"kube-system", "calico-system", "spiderpool", "gpu-operator", "ipu-operator", "rails"} <= {*namespaces}
+    assert len({*namespaces}) == len(namespaces)
     older, path = sorted((tmp_path / "artifacts").glob("support-*.tar.gz"))
     assert older.read_bytes() == b"older"
     assert path.stat().st_mode & 0o777 == 0o600
