@@ -26,8 +26,8 @@ version_added: 0.1.0
 description:
   - Looks for packages and collections that the controller lacks, then for an inventory without hosts of a cluster and
     for misspelt tags, then for site variables of a wrong type.
-  - Site variables are those of the role P(ipu.fabric.fabric#role). That role itself makes the same check, but on every
-    host, and prints its whole specification each time.
+  - Site variables are those of the roles P(ipu.fabric.fabric#role) and P(ipu.fabric.kubernetes#role). These roles
+    themselves make the same check, but on every host, and print their whole specification each time.
 positional: sources
 author: ipu.fabric contributors (@ipu-fabric)
 options:
@@ -91,17 +91,17 @@ def problem_of(name: str, option: t.Mapping[str, t.Any], value: object) -> str:
 
 
 def settings_problems(variables: t.Mapping[str, t.Any]) -> t.List[str]:
-    from ..plugin_utils._site_variables import site_options
+    from ..plugin_utils._site_variables import role_options, site_options
 
-    found = []
-    for name, option in sorted(site_options().items()):
+    found, own = [], site_options()
+    for name, option in sorted({**role_options("kubernetes"), **own}.items()):
         try:
             value = variables.get(name)
         except AnsibleError:  # a template that needs what is not known before the hosts have answered
             continue
         if value is not None:
             found.append(problem_of(name, option, value))
-        elif name in variables and option["type"] in EMPTY and option.get("default", EMPTY) is not None:
+        elif name in own and name in variables and option["type"] in EMPTY and option.get("default", 0) is not None:
             found.append(
                 f"{name} is null, as YAML reads a name without a value: write {EMPTY[option['type']]} for none"
             )
@@ -232,7 +232,7 @@ def start_problem(
             "Variables of the collection must have values of their types.",
             f"the inventory and -e, as {some} has them",
             "; ".join(problems),
-            "Correct them; ansible-doc -t role ipu.fabric.fabric shows all with their types.",
+            "Correct them; ansible-doc -t role ipu.fabric.fabric ipu.fabric.kubernetes shows all with their types.",
             code="invalid-input",
         )
     return str(found or "")

@@ -26,6 +26,7 @@ from ansible_collections.ipu.fabric.tests.unit.fixtures.paths import ROOT
         ("fabric_registry_auth", "me:password", "fabric_registry_auth is (not shown): not of type dict"),
         ("fabric_proxy", "http://me:password@proxy", "fabric_proxy is (not shown): not of type dict"),
         ("fabric_mirror", "http://me:password@a", 'fabric_mirror is "http://(not shown)@a": not of type dict'),
+        ("kubernetes_sysctl", "net.ipv4.ip_forward", 'kubernetes_sysctl is "net.ipv4.ip_forward": not of type dict'),
         ("fabric_stack", "other", ""),  # the plan says which there are
         ("rack", [], ""),
     ],
@@ -41,8 +42,9 @@ def test_a_long_value_is_cut() -> None:
     assert len(problem) < LONGEST + 60
 
 
-def test_the_defaults_of_the_role_are_right() -> None:
-    defaults = yaml.safe_load((ROOT / "roles/fabric/defaults/main.yml").read_text(encoding="utf-8"))
+def test_the_defaults_of_the_roles_are_right() -> None:
+    files = [ROOT / f"roles/{role}/defaults/main.yml" for role in ("fabric", "kubernetes")]
+    defaults = {name: value for file in files for name, value in yaml.safe_load(file.read_text("utf-8")).items()}
     templated = {name for name, value in defaults.items() if isinstance(value, str) and "{{" in value}
     assert settings_problems({name: defaults[name] for name in set(defaults) - templated}) == []
 
