@@ -47,6 +47,7 @@ from ..plugin_utils._artifacts import plan_text, read_file, write_files
 from ..plugin_utils._bundle import see_bundle
 from ..plugin_utils._collection import COLLECTION, collection_version
 from ..plugin_utils._controller_action import ControllerAction, argument_spec, plain
+from ..plugin_utils._delegation import DelegatingAction, Results
 from ..plugin_utils._kubeconfig import read_kubeconfig
 from ..plugin_utils._plan_file import see_plan
 from ..plugin_utils._recording import OBSERVATIONS, read_recording
@@ -245,7 +246,7 @@ def make_upgrade(observations: Observations, cluster: SeenCluster, options: t.Di
     return {"changed": False, "upgrade": planned, "text": upgrade.upgrade_text(planned), "errors": len(errors)}
 
 
-class ActionModule(ControllerAction):
+class ActionModule(DelegatingAction, ControllerAction):
     """See the module of the same name."""
 
     spec: t.ClassVar[t.Dict[str, t.Dict[str, t.Any]]] = {**argument_spec(fabric_plan), "download_proxy": PROXY}
@@ -272,7 +273,7 @@ class ActionModule(ControllerAction):
     def act(self, options: t.Dict[str, t.Any]) -> t.Dict[str, t.Any]:
         observations, scope, cluster = (options.pop(name) for name in ("hosts", "scope", "cluster"))
         plan, drift, site, in_full = (options.pop(name) for name in ("plan", "drift", "site", "all_findings"))
-        refuse = options.pop("refuse")
+        refuse, limit = options.pop("refuse"), options.pop("observe_timeout")
         if scope == "cluster":
             # In check mode nothing has replaced the kubeconfig of a former cluster yet.
             if not (self._task.check_mode and options["manage_kubernetes"] and is_bare(observations)):
@@ -306,7 +307,7 @@ class ActionModule(ControllerAction):
             source_problems=ask_sources(questions, download_proxy),
         )
         if scope == "ports":
-            return {"changed": False, **build.build_port_needs(settings, observations)}
+            return {"changed": False, "hosts": self.probe_ports(settings, observations, limit)}
         if scope == "preflight":
             result = make_preflight(settings, observations)
         else:
@@ -315,6 +316,28 @@ class ActionModule(ControllerAction):
             result["refusal"] = refusal(result["plan"], options["artifacts_dir"], refuse)
         levels = [finding["level"] for finding in result["plan"]["findings"]]
         return {**result, "errors": levels.count("error")}
+
+    def probe_ports(self, settings: Settings, observations: Observations, limit: int) -> Results:
+        """Hosts listen on free ports that others need of them, connect to the others, and end their listeners."""
+        seen: Results = {name: {} for name in settings.run_hosts if "host" in observations.get(name, {})}
+
+        def step(name: str, hosts: t.Mapping[str, t.Mapping[str, t.Any]]) -> None:
+            options = {host: {"step": name, **given} for host, given in hosts.items()}
+            for host, result in self.delegate_all("ipu.fabric.port_probe", options, limit, self.variables).items():
+                seen[host].update({key: value for key, value in result.items() if key != "invocation"})
+
+        try:
+            if len(settings.run_hosts) > 1:
+                wanted = build.build_port_needs(settings, observations)["listen"]
+                step("listen", {host: wanted.get(host, {}) for host in seen})
+            for host, result in seen.items():
+                if "listener" in result:
+                    observations[host]["listener"] = result["listener"]
+            targets = build.build_port_needs(settings, observations)["ports"]
+            step("connect", {host: {"targets": targets.get(host, [])} for host in seen})
+        finally:
+            step("stop", {host: {} for host, result in seen.items() if "listener" in result})
+        return seen
 
     def ipu_release(self, options: t.Dict[str, t.Any]) -> IpuRelease:
         template = self._templar.template if self._templar else plain

@@ -48,7 +48,7 @@ options:
     description:
       - V(plan) makes the whole plan.
       - V(preflight) checks hosts and their NICs only, and writes no files.
-      - V(ports) only lists the ports of other hosts that each host must reach, and the ports that others need on it.
+      - V(ports) only has O(run_hosts) try which ports they reach of other hosts, with M(ipu.fabric.port_probe).
       - V(cluster) fails if O(cluster) is not the cluster of O(hosts), unless O(allow) has V(other-cluster), and if a
         host claims to be a node that is another host.
       - V(upgrade) lists the nodes of O(cluster) that an upgrade to O(kubernetes_version) covers, in which order, and
@@ -145,6 +145,10 @@ options:
     type: list
     elements: str
     default: []
+  observe_timeout:
+    description: Seconds that each of O(run_hosts) has for a step with O(scope=ports). V(0) sets no limit.
+    type: int
+    default: 180
   kubeconfig:
     description:
       - The kubeconfig that is used for the API on the controller. If it exists, it must be for the cluster that the
@@ -533,12 +537,10 @@ plan:
         next:
           description: What to do now.
           type: str
-listen:
-  description: For each host, its ports that others need, as V(tcp), V(udp) and V(ip). Hosts without any are left out.
-  returned: with O(scope=ports)
-  type: dict
-ports:
-  description: For each host, its targets, as M(ipu.fabric.port_probe) takes them. Hosts without any are left out.
+hosts:
+  description:
+    - For each of O(run_hosts) that was observed, what M(ipu.fabric.port_probe) returned, of all steps together.
+    - V(unreachable) and V(msg) of a host that was lost meanwhile, V(failed) and V(msg) if a step failed.
   returned: with O(scope=ports)
   type: dict
 upgrade:

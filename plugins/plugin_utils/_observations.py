@@ -22,13 +22,8 @@ from ..module_utils._plan import cluster_identity
 from ..module_utils._plan.names import GROUPS, PREFIXES, may_be_ours, meant_connection_variables
 from ._messages import message_of
 
-MODULES = {
-    "host": "host_info",
-    "listener": "port_probe",
-    "probes": "port_probe",
-    "listened": "port_probe",
-}
-PARTS = {"host": ("host", "rdma", "vipu")}  # of a result that has several
+MODULES = {"host": "host_info", "ports": "port_probe"}
+PARTS = {"host": ("host", "rdma", "vipu"), "ports": ("listener", "probes", "listened")}  # of a result that has several
 NEXT_STEP = (
     "Make it reachable by SSH (ansible_host, ansible_port) with Python 3 and privileges, or remove it from the"
     " inventory."

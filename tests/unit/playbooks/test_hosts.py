@@ -13,13 +13,14 @@ BLOCKED = {"host": "cp1", "address": "10.88.0.11", "protocol": "TCP", "port": 54
 def run(tmp_path):
     """A playbook on three bare hosts, on which all ports of LISTENER are free."""
 
-    def once(playbook, *arguments, probes=(), **variables):
+    def once(playbook, *arguments, probes=(), lost=None, **variables):
         hosts = site.site()
         answers = {
             "host_info": site.observed(hosts),
             "port_probe": {
                 **{name: {"listener": LISTENER, "listened": "x", "probes": []} for name in hosts},
                 "w1": {"listener": LISTENER, "listened": "x", "probes": list(probes)},
+                **(lost or {}),
             },
             "apt_packages": {"*": {"failed": True, "msg": "enough"}},
         }
@@ -53,6 +54,19 @@ def test_hosts_listen_connect_and_stop_once_each(run):
     assert targets["w2"]["tcp"] == [5473]
     (finding,) = findings(done, "host-ports")
     assert finding["what"] == "w1 cannot reach TCP 5473 (Calico's Typha) of cp1."
+
+
+@pytest.mark.parametrize("step", ["listen", "connect", "stop"])
+def test_a_host_that_is_lost_meanwhile_is_a_finding(run, step):
+    lost = {"unreachable": True, "msg": "Connection timed out"}
+    listening = {"listener": LISTENER, "listened": "x", "probes": []}
+    answers = {f"w2 {name}": listening for name in ("listen", "connect", "stop")}
+    done = run("ipu.fabric.plan", lost={**answers, f"w2 {step}": lost})
+    (finding,) = findings(done, "unobserved")
+    assert (finding["level"], finding["hosts"]) == ("error", ["w2"])
+    assert "Connection timed out" in finding["seen"]
+    assert sorted(of_step(done, "connect")) == ["cp1", "w1", "w2"]
+    assert {"cp1", "w1"} <= set(of_step(done, "stop"))
 
 
 def test_settings_of_the_pod_network_decide_which_ports(run):

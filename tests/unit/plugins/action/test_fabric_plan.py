@@ -188,6 +188,7 @@ def test_options_are_the_settings_with_the_defaults_of_the_role():
     options = {name: spec.get("default") for name, spec in fabric_plan.ActionModule.spec.items()}
     taken = {"hosts", "observations", "scope", "cluster", "plan", "drift", "site", "questions", "download_proxy"} | {
         "all_findings",
+        "observe_timeout",
         "refuse",
     }
     assert set(options) - taken == set(SETTINGS) - {
