@@ -30,7 +30,6 @@ OF_PLAYBOOKS = (
     "fabric_restore",
     "fabric_restored",
     "fabric_site",
-    "fabric_site_proxy",
     "fabric_support_bundle",
     "fabric_support_lines",
     "fabric_support_namespaces",

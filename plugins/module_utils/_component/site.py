@@ -46,6 +46,7 @@ class Settings:
     require_rdma: bool
     ntp: t.Sequence[str]
     mirror: Sources
+    proxy: t.Mapping[str, t.Any]
     observations: str
     baseline: str
     report_key: str
@@ -144,10 +145,17 @@ def decide(settings: Settings, seen: Seen) -> t.Dict[str, t.Any]:
         "bundle": seen.bundle,
         "mirror": mirror,
         "namespaces": [seen.defaults[f"{name}_namespace"] for name in CHARTS],  # unless a site has chosen others
+        "proxy": proxy_of(settings.proxy),
         "questions": source_questions(wanted) if asks else {"hosts": [], "planes": [], "api": [], "controller": []},
         # Used before the plan, which also knows the hosts' networks.
         "no_proxy": [*ALWAYS, *dict.fromkeys(filter(None, map(host_of, sources(settings.mirror))))],
     }
+
+
+def proxy_of(given: t.Mapping[str, t.Any]) -> t.Dict[str, str]:
+    """The proxy for downloads; empty: none. Its URLs may contain a password, so the plan does not get it."""
+    http, https = given.get("http") or "", given.get("https") or ""
+    return {"http": http, "https": https or http} if http or https else {}
 
 
 def charts_wanted(settings: Settings) -> t.Dict[str, str]:

@@ -18,7 +18,7 @@ NODE = {
 }  # fmt: skip
 SITE = {
     "kubeconfig": "{{ folder }}/admin.conf", "api_kubeconfig": "{{ folder }}/admin.conf", "manage_kubernetes": True,
-    "api_host": "localhost", "require_rdma": False,
+    "api_host": "localhost", "require_rdma": False, "proxy": {},
     "mirror": {"apt": {}, "registry": "", "calico": {}}, "bundle": "", "pod_security_exempt": [], "allow": [],
 }  # fmt: skip
 PLAN = {
@@ -33,7 +33,7 @@ PLAYS = [
     {
         "hosts": "all",
         "gather_facts": False,
-        "tasks": [{"ansible.builtin.set_fact": {"fabric_site": SITE, "fabric_plan": PLAN, "fabric_site_proxy": {}}}],
+        "tasks": [{"ansible.builtin.set_fact": {"fabric_site": SITE, "fabric_plan": PLAN}}],
     },
     {"ansible.builtin.import_playbook": "ipu.fabric.plays.kubernetes"},
     {

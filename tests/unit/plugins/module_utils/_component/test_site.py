@@ -51,6 +51,19 @@ def test_what_is_no_budget_is_said_before_anything_is_done() -> None:
         site(max_unproved="some")
 
 
+@pytest.mark.parametrize(
+    ("given", "meant"),
+    [
+        ({}, {}),
+        ({"http": None, "https": "", "no_proxy": ["10.0.0.0/8"]}, {}),
+        ({"http": "http://proxy:3128"}, {"http": "http://proxy:3128", "https": "http://proxy:3128"}),
+        ({"https": "http://proxy:3128"}, {"http": "", "https": "http://proxy:3128"}),
+    ],
+)
+def test_one_proxy_is_enough(given: t.Dict[str, t.Any], meant: t.Dict[str, str]) -> None:
+    assert site(proxy=given)["proxy"] == meant
+
+
 def test_a_mirror_replaces_what_it_names() -> None:
     helm = {"url": "https://mirror/helm-v9.9.9-linux-amd64.tar.gz"}
     mirror = {"charts": {"spiderpool": "oci://mirror"}, "apt": {"kubernetes": {"uri": "u"}, "more": {}}, "helm": helm}
