@@ -47,7 +47,7 @@ from ..plugin_utils._artifacts import plan_text, read_file, write_files
 from ..plugin_utils._bundle import see_bundle
 from ..plugin_utils._collection import COLLECTION, collection_version
 from ..plugin_utils._controller_action import ControllerAction, argument_spec, plain
-from ..plugin_utils._delegation import DelegatingAction, Results
+from ..plugin_utils._delegation import DelegatingAction, Result, Results
 from ..plugin_utils._kubeconfig import read_kubeconfig
 from ..plugin_utils._plan_file import see_plan
 from ..plugin_utils._recording import OBSERVATIONS, read_recording
@@ -275,14 +275,7 @@ class ActionModule(DelegatingAction, ControllerAction):
         plan, drift, site, in_full = (options.pop(name) for name in ("plan", "drift", "site", "all_findings"))
         refuse, limit = options.pop("refuse"), options.pop("observe_timeout")
         if scope == "cluster":
-            # In check mode nothing has replaced the kubeconfig of a former cluster yet.
-            if not (self._task.check_mode and options["manage_kubernetes"] and is_bare(observations)):
-                if "other-cluster" not in options["allow"]:
-                    check_cluster(observations, cluster)
-                # A host that is down keeps the name that it had.
-                known = observation_cache.recall_hosts(observations, read_cache(options["artifacts_dir"]))
-                check_names(known, cluster["nodes"])
-            return {"changed": False}
+            return self.same_cluster(cluster, observations, options)
         if scope == "drift":
             return add_drift(plan, drift, options, self._task.check_mode)
         if scope == "derived":
@@ -316,6 +309,24 @@ class ActionModule(DelegatingAction, ControllerAction):
             result["refusal"] = refusal(result["plan"], options["artifacts_dir"], refuse)
         levels = [finding["level"] for finding in result["plan"]["findings"]]
         return {**result, "errors": levels.count("error")}
+
+    def same_cluster(self, cluster: t.Any, observations: Observations, options: t.Mapping[str, t.Any]) -> Result:
+        """Ask the API about its cluster if the site names the host that can, and compare it with the hosts."""
+        asked: Result = {}
+        if "host" in cluster:
+            question, where = {"kubeconfig": cluster["kubeconfig"]}, cluster["host"]
+            asked = self.delegate("ipu.fabric.cluster_info", question, where, 0, self.variables)
+            if not asked.get("present"):  # no API server answers yet, or the question failed
+                return asked
+            cluster = {**asked, "kubeconfig": f"{cluster['kubeconfig']} on {where}"}
+        # In check mode nothing has replaced the kubeconfig of a former cluster yet.
+        if not (self._task.check_mode and options["manage_kubernetes"] and is_bare(observations)):
+            if "other-cluster" not in options["allow"]:
+                check_cluster(observations, cluster)
+            # A host that is down keeps the name that it had.
+            known = observation_cache.recall_hosts(observations, read_cache(options["artifacts_dir"]))
+            check_names(known, cluster["nodes"])
+        return {"changed": False, **asked}
 
     def probe_ports(self, settings: Settings, observations: Observations, limit: int) -> Results:
         """Hosts listen on free ports that others need of them, connect to the others, and end their listeners."""

@@ -87,7 +87,8 @@ options:
   cluster:
     description:
       - The cluster that a kubeconfig points to, for O(scope=cluster) and O(scope=upgrade). V(kubeconfig) is the path of
-        that file; V(ca), V(version) and V(nodes) come from M(ipu.fabric.cluster_info).
+        that file; V(ca), V(version) and V(nodes) come from M(ipu.fabric.cluster_info). If V(host) is given for
+        O(scope=cluster), that module reads them there, and its return values are returned.
       - For O(scope=applied), V(kubeconfig) is a path on V(host), which connects to the API, and V(image) the image of
         the proof, if it is not the default. RV(text) shows them.
       - Each of O(hosts) that trusts a CA must trust V(ca). If none trusts a CA, one of them must be a node.

@@ -19,7 +19,7 @@ class Cluster(Answers):
     def fabric_plan(self, args: Data) -> Data:
         nodes = self.state["nodes"]
         if args.get("scope") == "cluster":
-            return {}
+            return self.cluster_info(args)
         if args.get("scope") == "upgrade":
             wanted = args["kubernetes_version"]
             due = [name for name in nodes if nodes[name]["version"] != wanted]
