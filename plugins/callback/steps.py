@@ -14,9 +14,9 @@ author: ipu.fabric contributors (@ipu-fabric)
 description:
   - Shows a run as one line for each step, with hosts, changes and time, instead of a header for each task.
   - A step is what a table of contents would list, a task that calls a role or includes tasks. For a role that a play
-    lists under C(roles), it is such a task in that role's C(tasks/main.yml), or else the role itself. The other tasks
-    of a play form one step with the name of the play. Role names would hide why a role is called, and whole plays are
-    too long.
+    lists under C(roles), it is such a task in that role's C(tasks/main.yml), or else the role itself. If the task is a
+    loop whose items have a C(title), each of them is a step. The other tasks of a play form one step with the name of
+    the play. Role names would hide why a role is called, and whole plays are too long.
   - With the strategies C(free) and C(host_pinned), a play is one step, since its hosts run different tasks at a time.
   - Steps that only print, compare or keep facts have no line. Steps that changed something have a second line with the
     names of the tasks that did.
@@ -118,6 +118,15 @@ def _ancestors(task: t.Any) -> t.List[t.Any]:
     return found
 
 
+def include_name(node: t.Any) -> str:
+    """The name of an include: the title of the part that its loop is at, or its own without what is templated."""
+    variables = getattr(node, "vars", None) or {}
+    part = variables.get(str(variables.get("ansible_loop_var")))
+    if isinstance(part, dict) and "title" in part:
+        return str(part["title"])
+    return str(node.name or "").partition("{{")[0].strip(" :,-")  # only the task itself is templated
+
+
 def step_of(task: t.Any, play: str) -> str:
     """The name of the step that a task belongs to: see the documentation."""
     for node in reversed(_ancestors(task)):
@@ -127,7 +136,7 @@ def step_of(task: t.Any, play: str) -> str:
             "include_tasks",
             "import_tasks",
         ):
-            name = str(node.name or "").partition("{{")[0].strip(" :,-")  # only the task itself is templated
+            name = include_name(node)
             if name:
                 return name
     role = getattr(task, "_role", None)

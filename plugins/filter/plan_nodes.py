@@ -11,11 +11,11 @@ if t.TYPE_CHECKING:
 
 DOCUMENTATION = r"""
 name: plan_nodes
-short_description: Return what a plan says about hosts, by node name, about charts, and about roles
+short_description: Return what a plan says about hosts, by node name, and about charts
 version_added: 0.1.0
 description:
   - Returns the nodes with RDMA NICs, the addresses of all nodes, the taints that they join with, the V-IPU controllers
-    with the nodes that each serves, the digests of charts, and the roles that install operators and networks.
+    with the nodes that each serves, and the digests of charts.
 author: ipu.fabric contributors (@ipu-fabric)
 options:
   _input:
@@ -36,27 +36,12 @@ _value:
     - C(rdma), a list of node names, and C(nic_groups) as in the plan, with C(nodes).
     - C(addresses) and C(taints), lists by node name, C(vipu_controllers), each with
       C(host), C(port), C(label) and C(nodes), and C(chart_sha256), by the chart's name.
-    - C(parts), what installs operators and networks, in this order, each with C(role) and C(tasks).
   type: dict
 """
 
 
-def parts_of(plan: Plan) -> t.List[t.Dict[str, str]]:
-    """The roles that install operators and networks, in this order, with the file of tasks that does it."""
-    releases = plan.get("releases", {})
-    stack = str(releases.get("stack", ""))
-    wanted = {
-        (stack, "main"): bool(stack),
-        ("whereabouts", "main"): releases.get("whereabouts_standalone"),
-        ("macvlan", "apply"): stack == "network_operator",  # other stacks create their networks themselves
-        ("gpu_operator", "main"): releases.get("gpu_operator"),
-        ("ipu_operator", "main"): plan.get("ipu_operator"),
-    }
-    return [{"role": role, "tasks": tasks} for (role, tasks), is_wanted in wanted.items() if is_wanted]
-
-
 def plan_nodes(plan: Plan) -> t.Dict[str, t.Any]:
-    """What a plan says about hosts, by the names of their nodes, about charts and about roles."""
+    """What a plan says about hosts, by the names of their nodes, and about charts."""
     from ..module_utils._common.admission import ENFORCE, TAINT
 
     hosts = plan["hosts"]
@@ -83,7 +68,6 @@ def plan_nodes(plan: Plan) -> t.Dict[str, t.Any]:
         "addresses": {host["node"]: host["address"].split(",") for host in hosts.values()},
         "vipu_controllers": controllers,
         "chart_sha256": {words[1]: sha256 for words, sha256 in sources if words[0] == "chart"},
-        "parts": parts_of(plan),
     }
 
 

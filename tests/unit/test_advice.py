@@ -95,8 +95,8 @@ def given_by_playbooks() -> t.Set[str]:
 
 
 GIVEN = given_by_playbooks()
-TAGS = set(re.findall(r"\w+", " ".join(re.findall(r"tags: \[(.*?)\]", "".join(
-    path.read_text("utf-8") for path in ROOT.glob("playbooks/**/*.yml"))))))  # fmt: skip
+TASKS = "".join(path.read_text("utf-8") for place in ("playbooks", "roles") for path in ROOT.glob(f"{place}/**/*.yml"))
+TAGS = set(re.findall(r"\w+", " ".join(re.findall(r"tags: \[(.*?)\]", TASKS))))
 PREFIXED = re.compile(
     rf"(?<![\w./-])((?:{'|'.join(['fabric', *sorted(KINDS['role'])])})_[a-z0-9_]*[a-z0-9])(?![\w{GAP}-])"
 )

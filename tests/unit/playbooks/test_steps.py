@@ -138,6 +138,16 @@ def test_a_rescue_around_an_include(tmp_path):
     assert [row for row in rows if re.fullmatch(r"  The same on w\d, w\d\.", row)]
 
 
+def test_parts_that_one_include_loops_over_are_steps(tmp_path):
+    (tmp_path / "included.yml").write_text("- ansible.builtin.command: 'true'\n")
+    parts = [{"title": "Clocks"}, {"title": "Kubernetes"}]
+    loop = {"loop": parts, "loop_control": {"loop_var": "part", "label": "{{ part.title }}"}}
+    include = {"name": "Before all", "ansible.builtin.include_tasks": str(tmp_path / "included.yml"), **loop}
+    done, rows = run(tmp_path, [include])
+    assert done.code == 0
+    assert [row.split("  ")[0] for row in rows if "3/3" in row] == ["Clocks", "Kubernetes"]
+
+
 def test_an_unreachable_host(tmp_path):
     nowhere = {"ansible_connection": "ssh", "ansible_host": "127.0.0.1", "ansible_port": 9}
     tasks = [command("true", vars=nowhere, when="inventory_hostname == 'w1'"), command("true")]

@@ -1,5 +1,4 @@
-from ansible_collections.ipu.fabric.plugins.filter.plan_nodes import parts_of, plan_nodes
-from ansible_collections.ipu.fabric.tests.unit.fixtures import site
+from ansible_collections.ipu.fabric.plugins.filter.plan_nodes import plan_nodes
 
 RDMA = {"rdma_netdevs": ["ens1f0"]}
 
@@ -31,19 +30,7 @@ def test_plan_nodes():
         "addresses": {"w1": ["10.0.0.1", "fd00::1"], "w2": ["10.0.0.2"], "cp": ["10.0.0.3"]},
         "vipu_controllers": [{"host": "10.5.0.20", "port": 8090, "label": "k=a", "nodes": ["w1", "cp"]}],
         "chart_sha256": {"gpu-operator": "1f"},
-        "parts": [],
     }
     taints = [{"key": "ipu.fabric/unproved", "effect": "NoSchedule"}]
     assert plan_nodes({**plan, "admission": {"mode": "enforce"}})["taints"] == {"w1": taints, "w2": taints}
     assert plan_nodes({**plan, "admission": {"mode": "warn"}})["taints"] == {}
-
-
-def test_roles_follow_the_plan_in_an_order_that_works():
-    def roles(**settings):
-        return [(part["role"], part["tasks"]) for part in parts_of(site.plan(site.site(), **settings))]
-
-    operator, networks, ipu = ("network_operator", "main"), ("macvlan", "apply"), ("ipu_operator", "main")
-    assert roles() == [operator, networks, ipu]
-    assert roles(ipam="whereabouts", ipu=False) == [operator, ("whereabouts", "main"), networks]
-    assert roles(stack="spiderpool", gpu=True) == [("spiderpool", "main"), ("gpu_operator", "main"), ipu]
-    assert roles(networks=[]) == [ipu]
