@@ -16,6 +16,7 @@ from multiprocessing.connection import Connection
 
 from ansible import constants, context
 from ansible.executor.task_executor import TaskExecutor
+from ansible.playbook.play_context import PlayContext
 from ansible.plugins.action import ActionBase
 
 from ._controller_action import plain_result
@@ -35,6 +36,14 @@ def plain(result: Result) -> Result:
 class DelegatingAction(ActionBase):
     """An action that runs modules on other hosts."""
 
+    def connection_settings(self, task_vars: Result) -> PlayContext:
+        """Those of the play: user, passwords and the like that this host's own variables set are not the others'."""
+        settings, of_command_line = self._play_context.copy(), PlayContext()
+        for name, variables in constants.MAGIC_VARIABLE_MAPPING.items():
+            if any(variable in task_vars for variable in variables):
+                setattr(settings, name, getattr(of_command_line, name, None))
+        return settings
+
     def delegate(self, module: str, options: Result, host: str, timeout: int, task_vars: Result) -> Result:
         """What a module returns on this host, as if a task were delegated to it."""
         task = self._task.copy()
@@ -45,7 +54,7 @@ class DelegatingAction(ActionBase):
             "host": known._inventory.get_host(task_vars["inventory_hostname"]),
             "task": task,
             "job_vars": task_vars.copy(),
-            "play_context": self._play_context.copy(),
+            "play_context": self.connection_settings(task_vars),
             "new_stdin": None,  # before ansible-core 2.19
             "loader": self._loader,
             "shared_loader_obj": self._shared_loader_obj,

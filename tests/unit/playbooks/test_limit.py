@@ -1,5 +1,7 @@
 """Runs with --limit: hosts outside it are observed, and many at a time."""
 
+import re
+
 from ansible_collections.ipu.fabric.tests.unit.fixtures import site
 from ansible_collections.ipu.fabric.tests.unit.fixtures.playbooks import play
 
@@ -24,6 +26,18 @@ def test_a_module_runs_on_many_hosts_at_a_time(tmp_path):
     assert asked["away"]["unreachable"]
     assert "Connection refused" in asked["away"]["msg"]
     assert {name: asked[name]["rc"] for name in HOSTS} == dict.fromkeys(HOSTS, 0)
+
+
+def test_another_host_is_not_asked_as_the_user_of_this_one(tmp_path):
+    away = {"ansible_connection": "ssh", "ansible_host": "127.0.0.1", "ansible_port": 9}
+    ask = {"module": "ansible.builtin.ping", "hosts": {"w1": {}, "w2": {}}}
+    plays = [{"hosts": "cp1", "gather_facts": False, "tasks": [{"ipu.fabric.delegated_module": ask}]}]
+    host_vars = {"cp1": {"ansible_user": "alice"}, "w1": away, "w2": {**away, "ansible_user": "bob"}}
+    groups = {"kube_control_plane": ["cp1"], "kube_node": ["w1", "w2"]}
+    run = play(tmp_path, plays, groups, {}, "-vvv", host_vars=host_vars, one_process=False)
+    assert run.code == 0, run.text
+    users = set(re.findall(r"CONNECTION FOR USER: (\w+)", run.text))
+    assert users == {"None", "bob"}, run.text
 
 
 def test_the_plan_of_one_host_covers_the_others(tmp_path):
