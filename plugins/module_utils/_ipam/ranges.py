@@ -65,6 +65,17 @@ def without_host_bits(text: str) -> str:
     return f"Write {network}, without host bits. " if "/" in text and network != text.strip() else ""
 
 
+def _meant_range(text: str) -> str:
+    """How to write a range whose end is only its last number, or comes first; empty for other texts."""
+    first, _dash, last = (part.strip() for part in text.partition("-"))
+    whole_last = f"{first.rpartition('.')[0]}.{last}" if last.isdigit() else last
+    for low, high in ((first, whole_last), (whole_last, first)):
+        with contextlib.suppress(ValueError):
+            read_range(f"{low}-{high}")
+            return f"Write {low}-{high}."
+    return ""
+
+
 def parse_range(text: str, where: str) -> netaddr.IPRange:
     """The range of an address, a CIDR or `a-b` that a person wrote at `where`."""
     try:
@@ -74,7 +85,9 @@ def parse_range(text: str, where: str) -> netaddr.IPRange:
             "An address, a CIDR or a range a-b was expected.",
             where,
             f"{text!r} ({error})",
-            without_host_bits(text).strip() or "Write it like 10.5.0.20, 10.5.0.64/26 or 10.5.0.10-10.5.0.20.",
+            without_host_bits(text).strip()
+            or _meant_range(text)
+            or "Write it like 10.5.0.20, 10.5.0.64/26 or 10.5.0.10-10.5.0.20.",
             code="invalid-input",
         ) from error
 

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import dataclasses
+import fnmatch
 import typing as t
 
 from .._common.addresses import Network, read_address, read_interface, read_network
@@ -150,13 +151,20 @@ def _members(network: NetworkSpec, hosts: Hosts, findings: Findings) -> t.List[P
     for name in sorted(wanted - known):
         if name in GROUPS and findings.has_error("unknown-group"):
             continue  # the other finding names the misspelt group
+        fits = [host.name for host in able if fnmatch.fnmatchcase(host.name, name)]
         meant = nearest(name, known, ALIKE_KEYS)
+        step = f"Did you mean {meant}?" if meant else f"Correct `hosts` of {network.name} in fabric_networks."
+        if fits:
+            listed = f"[{', '.join(fits)}]" if len(fits) <= NAMES else "each of them"
+            step = f"Patterns don't work here. Write {listed}, or a group of the inventory that has these hosts."
+        if name == "all":
+            step = f"Leave `hosts` of {network.name} out: the default is all hosts that run pods."
         findings.error(
             "networks",
             [],
             f"Network {network.name} names a host or group that the inventory does not have.",
             f"'{name}' in its hosts",
-            f"Did you mean {meant}?" if meant else f"Correct `hosts` of {network.name} in fabric_networks.",
+            step,
         )
     return [host for host in able if wanted & {host.name, *host.groups}]
 
@@ -214,6 +222,11 @@ def _choose_link(
                 "."
                 if network.name == HOST
                 else f", or name the pods' subnet: key subnet of {network.name} in fabric_networks."
+            )
+            + (
+                " If its pods are to have the NIC's family alone, correct the key families."
+                if families and listed
+                else ""
             ),
         )
         return None

@@ -72,6 +72,14 @@ KEYS_ELSEWHERE = {
     "startingSubnet": "subnet",
     "workerNodes": "hosts",
 }
+# The same for keys of `select`.
+SELECT_ELSEWHERE = {
+    **dict.fromkeys(("dev", "device", "ifNames", "ifname", "interface", "netdev", "nic"), "name"),
+    **dict.fromkeys(("address", "bdf", "pciAddress", "rootDevices"), "pci"),
+    **dict.fromkeys(("cidr", "network"), "subnet"),
+    "drivers": "driver",
+    "gpus": "gpu",
+}
 # Keys that do not apply to networks of a type.
 NOT_OF_TYPE = {
     "macvlan": ("meta_plugins", "vfs"),
@@ -190,7 +198,8 @@ def _read(number: int, entry: object, findings: Findings) -> t.Optional[NetworkS
     _check_keys(where, entry, DEFAULTS, findings)
     given = {**DEFAULTS, **{key: value for key, value in entry.items() if key in DEFAULTS and value is not None}}
     text = {key: str(given[key]) for key, default in DEFAULTS.items() if isinstance(default, str)}
-    prefix, stem = (PREFIX, "rdma_shared_device") if text["type"] in SHARED else (OF_DEVICES, text["type"])
+    own = text["type"] in TYPES and text["type"] not in SHARED
+    prefix, stem = (OF_DEVICES, text["type"]) if own else (PREFIX, "rdma_shared_device")
     resource = text["rdma_resource"] or f"{stem}_{_letters(number)}"
     text["rdma_resource"] = resource if "/" in resource else f"{prefix}/{resource}"
     select, lists = given["select"], {key: given[key] for key in ("hosts", "reserved", "families", "meta_plugins")}
@@ -239,7 +248,11 @@ def _read_subnets(text: str) -> t.Dict[int, str]:
 
     :raises ValueError: a part is not a CIDR, or two have the same version.
     """
-    parsed = [ipaddress.ip_network(part.strip()) for part in text.split(",")] if text else []
+    parts = [part.strip() for part in text.split(",")] if text else []
+    bare = [part for part in parts if parse_address(part)]
+    if bare:
+        raise ValueError(f"{bare[0]} has no prefix length")
+    parsed = [ipaddress.ip_network(part) for part in parts]
     found: t.Dict[int, str] = {cidr.version: str(cidr) for cidr in parsed}
     if len(found) < len(parsed):
         raise ValueError("two are of one family")
@@ -286,8 +299,9 @@ def _check_keys(where: str, given: t.Iterable[object], known: t.Iterable[str], f
     for key in sorted(set(map(str, given)) - set(known)):
         meant = nearest(key, known, ALIKE_KEYS)
         hint = f"Did you mean {meant}? " if meant else ""
-        if key in KEYS_ELSEWHERE and known is DEFAULTS:
-            hint = f"Here it is {KEYS_ELSEWHERE[key]}. "
+        elsewhere = KEYS_ELSEWHERE if known is DEFAULTS else SELECT_ELSEWHERE
+        if key in elsewhere:
+            hint = f"Here it is {elsewhere[key]}. "
         step = f"{hint}Known keys are {', '.join(known)}."
         findings.error("networks", [], f"{where} has an unknown key.", f"'{key}'", step)
 
@@ -310,11 +324,17 @@ def _text_problems(text: t.Mapping[str, str]) -> t.Iterator[Problem]:
     if text["mode"] not in MODES:
         yield f"mode is '{text['mode']}'", f"Use one of {', '.join(MODES)}."
     if text["gateway"] and not _read_gateways(text["gateway"]):
-        yield f"gateway is '{text['gateway']}'", "Write an IP address, one of each family with a comma, or nothing."
+        address = text["gateway"].partition("/")[0]
+        yield (
+            f"gateway is '{text['gateway']}'",
+            f"Write {address}, without a prefix length."
+            if _read_gateways(address)
+            else "Write an IP address, one of each family with a comma, or nothing.",
+        )
     prefix, _slash, resource = text["rdma_resource"].partition("/")
     seen = f"rdma_resource is '{text['rdma_resource']}'"
     if not re.fullmatch("[A-Za-z0-9_]+", resource):
-        yield seen, "Use letters, digits and underscores after the prefix."
+        yield seen, f"Use letters, digits and underscores after the prefix{_such_as(prefix, resource)}."
     if not re.fullmatch(r"[a-z0-9]([-.a-z0-9]*[a-z0-9])?", prefix):
         yield (
             seen,
@@ -322,6 +342,10 @@ def _text_problems(text: t.Mapping[str, str]) -> t.Iterator[Problem]:
         )
     elif prefix.endswith("kubernetes.io") or prefix.startswith("requests."):
         yield seen, f"Take a prefix other than {prefix}, which Kubernetes keeps for its own resources."
+
+
+def _such_as(prefix: str, resource: str) -> str:
+    return f", such as {prefix}/{resource.replace('-', '_')}" if re.fullmatch("[A-Za-z0-9_-]+", resource) else ""
 
 
 def _type_problems(text: t.Mapping[str, str], vfs: str, given: t.Container[str]) -> t.Iterator[Problem]:
@@ -347,15 +371,21 @@ def _list_problems(lists: t.Mapping[str, object]) -> t.Iterator[Problem]:
     for key in ("reserved", "hosts"):
         value = lists[key]
         if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
-            yield f"{key} is '{value}'", "Write a list of strings."
+            one = f"Write a list: [{value}]." if isinstance(value, str) else "Write a list of strings."
+            yield f"{key} is '{value}'", one
     families = lists["families"]
     if not isinstance(families, list) or not all(
         families.count(item) == 1 and item in [*FAMILIES] for item in families
     ):
-        yield f"families is '{families}'", f"Write a list of {' and '.join(FAMILIES)}, each once."
+        yield f"families is '{_shown(families)}'", "Write [ipv4], [ipv6] or [ipv4, ipv6]."
     chained = lists["meta_plugins"]
     if not isinstance(chained, list) or any(chained.count(item) > 1 or item not in META_PLUGINS for item in chained):
-        yield f"meta_plugins is '{chained}'", f"Write a list of {' and '.join(META_PLUGINS)}, each once."
+        one, other = META_PLUGINS
+        yield f"meta_plugins is '{_shown(chained)}'", f"Write [{one}], [{other}] or [{one}, {other}]."
+
+
+def _shown(value: object) -> str:
+    return f"[{', '.join(map(str, value))}]" if isinstance(value, list) else str(value)
 
 
 def _select_problems(select: object) -> t.Iterator[Problem]:

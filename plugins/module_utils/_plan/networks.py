@@ -129,16 +129,20 @@ def _plan_network(chosen: NetworkLinks, rules: NetworkRules, findings: Findings)
         _plan_profile(chosen, planned, rules, findings)
     _check_whereabouts_ranges(network, rules.releases, findings)
     partly = _check_advertised(chosen, rules.releases, findings)
-    instead = _check_stated(chosen, findings)
+    elsewhere = list(_outside_stated(chosen))
     if _check_several_subnets(chosen, findings) or partly:
         return planned
     try:
         families = _plan_families(chosen, rules)
     except FabricError as error:
         what, seen = f"{network.name}: {error.what}", f"{error.seen} ({error.where})"
+        instead = " ".join(step for _hosts, _seen, step in elsewhere)
         step = f"{instead} If pods are to have their own subnet: {error.next_step}" if instead else error.next_step
         findings.error("subnet", links, what, seen, step)
         return planned
+    for hosts, seen, step in elsewhere:
+        what = f"{network.name}: no NIC has an address in the subnet of fabric_networks."
+        findings.warning("subnet", hosts, what, seen, f"{step} Nothing to do if pods are to have their own subnet.")
     for subnet in (family.subnet for family in families):
         for warning in subnet["warnings"]:
             findings.warning(
@@ -442,11 +446,9 @@ def _address(link: HostLink, version: int) -> Address:
     return own[0] if own else {"address": "", "prefix": 0}
 
 
-def _check_stated(chosen: NetworkLinks, findings: Findings) -> str:
-    """Warn if all addresses of NICs are outside the stated subnet: it may be mistyped. Returns what to correct."""
-    network = chosen.network
-    steps: t.List[str] = []
-    for version, cidr in network.subnets.items():
+def _outside_stated(chosen: NetworkLinks) -> t.Iterator[t.Tuple[t.Collection[str], str, str]]:
+    """Hosts, what was seen and what to do, for each stated subnet that no NIC has an address in: it may be mistyped."""
+    for version, cidr in chosen.network.subnets.items():
         found = {
             name: (link.nic["netdev"], read_interface(entry["address"], entry["prefix"]))
             for name, link in chosen.links.items()
@@ -456,15 +458,8 @@ def _check_stated(chosen: NetworkLinks, findings: Findings) -> str:
         if found and not any(_address(link, version)["address"] for link in chosen.links.values()):
             others = [f"{netdev} of {name} has {interface}" for name, (netdev, interface) in found.items()]
             own = shorten_list(dict.fromkeys(str(interface.network) for _netdev, interface in found.values()), SHOWN)
-            steps.append(f"Correct `subnet` in fabric_networks (NICs are in {own}), or leave it empty.")
-            findings.warning(
-                "subnet",
-                found,
-                f"{network.name}: no NIC has an address in the subnet of fabric_networks.",
-                f"subnet is {cidr}; {shorten_list(others, SHOWN, '; ')}",
-                f"{steps[-1]} Nothing to do if pods are to have their own subnet.",
-            )
-    return " ".join(steps)
+            seen = f"subnet is {cidr}; {shorten_list(others, SHOWN, '; ')}"
+            yield found, seen, f"Correct `subnet` in fabric_networks (NICs are in {own}), or leave it empty."
 
 
 def _share(network: NetworkSpec, version: int) -> str:
@@ -597,7 +592,7 @@ def _check_pools(networks: t.Sequence[PlannedNetwork], findings: Findings) -> No
         for pool in pool_names(network["ipam"]):
             owners.setdefault(pool, []).append(network["name"])
     for pool, names in owners.items():
-        if len(names) > 1:
+        if len(set(names)) > 1:  # two networks of one name are a finding already
             findings.error(
                 "networks",
                 [],

@@ -164,7 +164,7 @@ def _decisions(plan: Plan) -> t.List[t.Tuple[str, str]]:
         nics = [name for each in group["resources"] for name in each["selectors"].get("ifNames", [PVRDMA])]
         listed = f"{shorten_list(nics, NAMES)} on {shorten_list(group['hosts'], NAMES)}"
         lines.append(("" if number else "NIC groups", f"NicNodePolicy {group['name']}: {listed}"))
-    return lines if plan["networks"] else [*lines, *_host_facts(plan["hosts"])]
+    return lines if plan["networks"] else [*lines, _without_networks(plan)]
 
 
 def product(pod_network: str) -> str:
@@ -178,12 +178,15 @@ def made_text(made: Made) -> str:
     return ", ".join(filter(None, [made["time"], site, f"by {made['by']}", f"ipu.fabric {made['collection']}"]))
 
 
-def _host_facts(hosts: t.Mapping[str, PlannedHost]) -> t.List[t.Tuple[str, str]]:
+def _without_networks(plan: Plan) -> t.Tuple[str, str]:
     """What pods get if there is no fabric network."""
+    hosts = plan["hosts"]
+    if any(each["check"] == "networks" and each["level"] == "error" for each in plan["findings"]):
+        return ("Network", "none is valid, see the findings")
     links = [host["links"][HOST] for host in hosts.values() if HOST in host["links"]]
     names = shorten_list(sorted({f"{link['device']} of {link['netdev']}" for link in links}), NAMES)
     rdma = f"{names} by /dev/infiniband, in privileged containers" if links else "without RDMA"
-    return [("Network", f"none: pods have the pod network alone, {rdma}")]
+    return ("Network", f"none: pods have the pod network alone, {rdma}")
 
 
 def _hardening_facts(hardening: Hardening) -> t.List[t.Tuple[str, str]]:

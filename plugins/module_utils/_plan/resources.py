@@ -80,14 +80,15 @@ def check_resources(
                 f" rdma_hca_max to {room[name]} to keep them pending instead, or run fewer pods on a host.",
             )
         elif most < pods_per_node:
-            limit = f"the GID table has room for {most}" if most == room[name] else f"rdma_hca_max is {most}"
+            full = most == room[name]
+            limit = f"the GID table has room for {most}" if full else f"rdma_hca_max is {most}"
             findings.warning(
                 "rdma-resource",
                 [],
                 f"{name} should serve all pods of a host.",
                 f"fabric_pods_per_node is {pods_per_node}, {limit}",
                 "Pods beyond that stay pending if they ask for it. Set fabric_pods_per_node to"
-                f" {most}, or plan fewer networks on one NIC.",
+                f" {most}, or {'plan fewer networks on one NIC' if full else 'set rdma_hca_max to 0'}.",
             )
 
 

@@ -216,6 +216,7 @@ PRINTED: t.List[t.Tuple[str, t.Union[str, Fault]]] = [
     ("nic-policy", Fault(settings={"nic_policy": "node", **OPERATOR_26_1})),
     ("rdma-resource", Fault(settings={"networks": [{"name": "rdma-net", "rdma_hca_max": 2}]})),
     ("rdma-resource", "the GID table of a NIC is too small for the pods of a host"),
+    ("rdma-resource", Fault(settings={"pods_per_node": 16, "networks": [{"name": "rdma-net", "rdma_hca_max": 8}]})),
     ("on-master", "nodes have their addresses in the subnet of the fabric"),
     ("release-table", Fault(settings={"network_operator_version": "26.7.9"})),
     ("release-table", Fault(settings={"gpu": True, "gpu_operator_version": "26.3.2"})),
@@ -692,7 +693,52 @@ DONE: t.List[t.Tuple[str, t.Union[str, Fault], Done]] = [
     (
         "networks",
         Fault(settings=network(families=["ipv5"])),
-        Done("Write a list of ipv4", settings=network(families=["ipv4"])),
+        Done("Write [ipv4]", settings=network(families=["ipv4"])),
+    ),
+    (
+        "networks",
+        Fault(settings=network(hosts="kube_node")),
+        Done("Write a list: [kube_node]", settings=network(hosts=["kube_node"])),
+    ),
+    (
+        "networks",
+        Fault(settings=network(reserved="10.5.0.250")),
+        Done("Write a list: [10.5.0.250]", settings=network(reserved=["10.5.0.250"])),
+    ),
+    ("networks", Fault(settings=network(families="ipv4")), Done("Write [ipv4]", settings=network(families=["ipv4"]))),
+    (
+        "networks",
+        Fault(settings=network(gateway="10.5.0.1/24")),
+        Done("Write 10.5.0.1, without a prefix length", settings=network(gateway="10.5.0.1")),
+    ),
+    (
+        "networks",
+        Fault(settings=network(subnet="10.5.0.0")),
+        Done("a CIDR such as 10.5.0.0/24", settings=network(subnet="10.5.0.0/24")),
+    ),
+    (
+        "networks",
+        Fault(settings=network(select={"interface": "ens1f0"})),
+        Done("Here it is name", settings=network(select={"name": "ens1f0"})),
+    ),
+    (
+        "networks",
+        Fault(settings=network(rdma_resource="rdma-shared-a")),
+        Done("such as rdma/rdma_shared_a", settings=network(rdma_resource="rdma/rdma_shared_a")),
+    ),
+    ("networks", Fault(settings=network(hosts=["w*"])), Done("[w1, w2]", settings=network(hosts=["w1", "w2"]))),
+    ("networks", Fault(settings=network(hosts=["all"])), Done("Leave `hosts` of rdma-net out", settings=network())),
+    *(
+        (
+            "subnet",
+            Fault(settings=network(**{key: wrong(text)})),
+            Done(f"Write {meant}.", settings=network(**{key: wrong(meant)})),
+        )
+        for key, wrong in (("reserved", lambda text: [text]), ("share", str))
+        for text, meant in (
+            ("10.5.0.200-210", "10.5.0.200-10.5.0.210"),
+            ("10.5.0.210-10.5.0.200", "10.5.0.200-10.5.0.210"),
+        )
     ),
     (
         "networks",

@@ -915,3 +915,26 @@ def test_rails_of_vfs_with_tables_of_their_own(hosts):
     del rails[0]["meta_plugins"]
     found = [one for one in plan(hosts, networks=rails)["findings"] if one["check"] == "subnet"]
     assert ["ARP flux" in one["what"] for one in found] == [True]
+
+
+@pytest.mark.parametrize(
+    ("networks", "seen"),
+    [
+        ([{"name": "rdma-net", "type": "SR-IOV"}], ["type is 'SR-IOV'"]),
+        ([{"name": "rdma-net"}, {"name": "rdma-net"}], ["two are called rdma-net"]),
+    ],
+)
+def test_a_mistake_is_one_finding_of_this_check(hosts, networks, seen):
+    planned = plan(hosts, networks=networks)
+    assert [each["seen"] for each in planned["findings"] if each["check"] == "networks"] == seen
+
+
+def test_a_subnet_without_room_that_no_nic_is_in_is_one_finding(hosts):
+    planned = plan(hosts, networks=[{"name": "rdma-net", "subnet": "10.55.0.0/30"}])
+    assert [(each["check"], each["level"]) for each in planned["findings"]] == [("subnet", "error")]
+
+
+def test_networks_that_are_not_valid_are_not_shown_as_none_wanted(hosts):
+    text = plan_report.as_text(plan(hosts, networks=[{"name": "RDMA"}]))
+    assert "Network   none is valid, see the findings" in text
+    assert "without RDMA" not in text

@@ -168,8 +168,8 @@ def test_plugins_that_follow(keys, chained):
         ({"meta_plugins": ["sbr"]}, "meta_plugins is set, type is macvlan"),
         ({"type": "host_device", "meta_plugins": ["sbr"]}, "meta_plugins is set, type is host_device"),
         ({"type": "sriov", "meta_plugins": "sbr"}, "meta_plugins is 'sbr'"),
-        ({"type": "sriov", "meta_plugins": ["vrf"]}, "meta_plugins is '['vrf']'"),
-        ({"type": "sriov", "meta_plugins": ["sbr", "sbr"]}, "meta_plugins is '['sbr', 'sbr']'"),
+        ({"type": "sriov", "meta_plugins": ["vrf"]}, "meta_plugins is '[vrf]'"),
+        ({"type": "sriov", "meta_plugins": ["sbr", "sbr"]}, "meta_plugins is '[sbr, sbr]'"),
     ],
 )
 def test_plugins_that_a_network_can_not_have(network, seen):
