@@ -53,7 +53,13 @@ from ..plugin_utils._plan_file import see_plan
 from ..plugin_utils._recording import OBSERVATIONS, read_recording
 from ..plugin_utils._render.pages import plan_page
 from ..plugin_utils._role_settings import role_settings
-from ..plugin_utils._site_variables import role_options, role_variables, site_options, site_variables
+from ..plugin_utils._site_variables import (
+    passed_variables,
+    role_options,
+    role_variables,
+    site_options,
+    site_variables,
+)
 
 LIBRARIES = ("jmespath", "netaddr")
 # Variables of the role fabric that its tasks pass on modified, or that the plan must not know.
@@ -295,6 +301,7 @@ class ActionModule(DelegatingAction, ControllerAction):
             **options,
             resolved=resolve_vipu(options["vipu_hosts"]),
             site_variables=site_variables() | role_variables(),
+            passed_variables=passed_variables(),
             ipu_release=self.ipu_release(options),
             own_multus=self.own_multus(options["stack"]),
             source_problems=ask_sources(questions, download_proxy),

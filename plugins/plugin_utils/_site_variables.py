@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import functools
+import re
 import typing as t
 from pathlib import Path
 
@@ -55,6 +56,34 @@ def site_options() -> Options:
 def role_variables() -> t.FrozenSet[str]:
     """The names of the variables of all roles."""
     return frozenset(name for path in ROLES.glob("*/meta/argument_specs.yml") for name in role_options(path.parts[-3]))
+
+
+@functools.lru_cache(maxsize=1)
+def passed_variables() -> t.Dict[str, str]:
+    """Role variables that site sets, whatever the inventory says, each with the one to set instead; empty: none."""
+    found: t.Dict[str, str] = {}
+    for play in ("kubernetes", "fabric", "prove"):
+        _collect(yaml_load((ROLES.parent / f"playbooks/plays/{play}.yml").read_text(encoding="utf-8")), found)
+    return found
+
+
+def _collect(tree: t.Any, found: t.Dict[str, str]) -> None:
+    """The variables of all `vars` in a play."""
+    for each in tree if isinstance(tree, list) else ():
+        _collect(each, found)
+    for key, value in tree.items() if isinstance(tree, dict) else ():
+        if key == "vars":
+            found.update({name: _instead(name, str(text)) for name, text in value.items() if name[0] != "_"})
+        _collect(value, found)
+
+
+def _instead(name: str, template: str) -> str:
+    """The variable of the site from which a template takes a role's variable."""
+    taken = re.match(r"{{ fabric_(?:site\.)?(\w+)((?:\.\w+)*)", template)
+    names = [f"fabric_{taken[1]}"] if taken else []
+    names += [f"fabric_{name}", *(f"fabric_{name[at.end() :]}" for at in re.finditer("_", name))]
+    known = next((each for each in names if each in site_options()), "")
+    return known + taken[2] if taken and known == names[0] else known
 
 
 def site_variables() -> t.FrozenSet[str]:

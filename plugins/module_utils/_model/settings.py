@@ -125,6 +125,8 @@ class Settings:
     node_affinity: bool = False  # whether the site keeps the network operator's DaemonSets off some nodes
     admission: str = "off"  # or warn, enforce
     max_unproved: t.Union[int, str] = "10%"  # in the form of fabric_max_unproved
+    # role variables that site sets, each with the site's variable to set instead; empty: there is none
+    passed_variables: t.Mapping[str, str] = dataclasses.field(default_factory=dict)
     source_problems: t.Sequence[SourceProblem] = ()  # problems with sources that the controller saw
 
     def __post_init__(self) -> None:

@@ -59,7 +59,7 @@ from .hosts import Hosts, check_inventory, place_hosts
 from .ipu_operator import check_ipu_operator, describe_release, labels_in_use
 from .limit import check_limit
 from .macvlan_masters import name_masters
-from .names import check_foreign_variables, check_groups, check_variables
+from .names import check_foreign_variables, check_groups, check_passed, check_variables
 from .network_operator import check_network_operator
 from .network_spec import host_device, read_networks
 from .networks import NetworkRules, plan_networks, taken_addresses
@@ -111,6 +111,7 @@ def build_plan(settings: Settings, observations: Observations, today: str, recor
     check_inventory(hosts, settings.manage_kubernetes, findings)
     check_groups(settings.inventory_groups, findings)
     check_variables(observations, settings.site_variables, findings)
+    check_passed(observations, settings.passed_variables, findings)
     if settings.manage_kubernetes:
         check_foreign_variables(observations, findings)
     check_certificates(hosts, settings.renew_days, settings.manage_kubernetes, findings)

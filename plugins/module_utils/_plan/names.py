@@ -130,6 +130,18 @@ def meant_connection_variables(names: t.Iterable[str], known: t.Collection[str])
     return {name: meant for name, meant in found.items() if meant}
 
 
+def check_passed(observations: Observations, passed: t.Mapping[str, str], findings: Findings) -> None:
+    """Warn of role variables that site sets itself, from its plan: each has a variable of the site instead, or none."""
+    for name in sorted({name for seen in observations.values() for name in seen.get("variables", ())} & passed.keys()):
+        findings.warning(
+            "unknown-variable",
+            [],
+            f"site sets {name} from its plan, so the inventory's value has no effect.",
+            name,
+            f"Set {passed[name]} instead." if passed[name] else "Remove it: the plan decides it.",
+        )
+
+
 def check_variables(observations: Observations, known: t.Collection[str], findings: Findings) -> None:
     """Report variables that have our prefix but are not ours, and those with names similar to our roles' variables."""
     hosts_of: t.Dict[str, t.List[str]] = {}
@@ -165,7 +177,7 @@ def check_variables(observations: Observations, known: t.Collection[str], findin
 
 def _check_role_variable(name: str, hosts: t.Sequence[str], known: t.Collection[str], findings: Findings) -> None:
     """Report very similar names only: others may belong to another collection."""
-    meant = nearest(name, known, ALIKE_ROLE_VARIABLES)
+    meant = nearest(name.lower().replace("-", "_"), known, ALIKE_ROLE_VARIABLES)
     if meant:
         findings.error(
             "unknown-variable",

@@ -194,6 +194,7 @@ def test_options_are_the_settings_with_the_defaults_of_the_role():
     assert set(options) - taken == set(SETTINGS) - {
         "resolved",
         "site_variables",
+        "passed_variables",
     }
     role = yaml.safe_load(DEFAULTS.read_text(encoding="utf-8"))
     own = {

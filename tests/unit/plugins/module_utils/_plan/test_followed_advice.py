@@ -1070,6 +1070,26 @@ DONE: t.List[t.Tuple[str, t.Union[str, Fault], Done]] = [
     ),
     (
         "unknown-variable",
+        Fault(
+            hosts={"w1/variables": ["kubernetes_version"]},
+            settings={"passed_variables": {"kubernetes_version": "fabric_kubernetes_version"}},
+        ),
+        Done("Set fabric_kubernetes_version instead", {"w1/variables": ["fabric_kubernetes_version"]}),
+    ),
+    (
+        "unknown-variable",
+        Fault(
+            hosts={"w1/variables": ["kubernetes_node_ip"]}, settings={"passed_variables": {"kubernetes_node_ip": ""}}
+        ),
+        Done("Remove it", {"w1/variables": []}),
+    ),
+    (
+        "unknown-variable",
+        Fault(hosts={"w1/variables": ["fabric-pods-per-node"]}, settings={"site_variables": ("fabric_pods_per_node",)}),
+        Done("Did you mean fabric_pods_per_node", {"w1/variables": ["fabric_pods_per_node"]}),
+    ),
+    (
+        "unknown-variable",
         Fault(hosts={"w1/variables": ["fabric_networks:rdma-net"]}, settings={"site_variables": ("fabric_networks",)}),
         Done("Write fabric_networks: VALUE", {"w1/variables": ["fabric_networks"]}),
     ),
