@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shlex
 import sys
 import typing as t
@@ -25,9 +26,9 @@ short_description: Find what prevents a run from starting, as far as the control
 version_added: 0.1.0
 description:
   - Looks for packages and collections that the controller lacks, then for an inventory without hosts of a cluster and
-    for misspelt tags, then for site variables of a wrong type.
-  - Site variables are those of the roles P(ipu.fabric.fabric#role) and P(ipu.fabric.kubernetes#role). These roles
-    themselves make the same check, but on every host, and print their whole specification each time.
+    for misspelt tags, then for site variables, and variables of other roles, of a wrong type.
+  - Site variables are those of the role P(ipu.fabric.fabric#role). That role itself makes the same check, but on every
+    host, and prints its whole specification each time.
 positional: sources
 author: ipu.fabric contributors (@ipu-fabric)
 options:
@@ -66,11 +67,51 @@ DEAF_CLIENTS = ("34", "35")  # kubernetes-client/python#2460
 CLIENT = "36.0.2"  # the first release without that bug
 LONGEST = 60  # characters of a value that is shown
 EMPTY = {"list": "[]", "dict": "{}"}  # by type of an option
+# Lists that templates join with others as they are: a text there fails later, without its name.
+JOINED = ("fabric_allow", "fabric_proxy")
 
 
 def has_secret(option: t.Mapping[str, t.Any]) -> bool:
     """Whether the option must not appear in logs."""
     return bool(option.get("no_log")) or any(map(has_secret, (option.get("options") or {}).values()))
+
+
+def in_short(message: str, option: t.Mapping[str, t.Any]) -> str:
+    """What Ansible says of a value, without the value, and with the key or the form that is probably meant."""
+    from ..module_utils._plan.names import ALIKE_KEYS, nearest
+
+    if message.startswith("Elements value"):
+        example = option.get("default")
+        such_as = f", such as {json.dumps(example)}" if isinstance(example, list) and example else ""
+        return f"not a list of type {option['elements']}{such_as}"
+    match = re.match("value of .* must be one of: (.*), got: ", message)
+    if match:
+        return f"not one of {match[1].lstrip(', ')}"
+    match = re.match(r"argument '(\w+)' is of type \w+ found in '.*'\. and we were unable to convert to (\w+)", message)
+    if match:
+        return f"{match[1]} in it is not of type {match[2]}"
+    match = re.match(r"(\S+\.)?(\w+)\. Supported parameters include: (.*)\.$", message)
+    if match:
+        keys = match[3].split(", ")
+        longer = [key for key in keys if match[2].startswith(f"{key}_")]  # http_proxy, for http
+        meant = next(iter(longer), "") or nearest(match[2], keys, ALIKE_KEYS)
+        return f"it has no key {match[2]}{f' (did you mean {meant}?)' if meant else ''}; its keys are {match[3]}"
+    return message
+
+
+def text_for_list(name: str, option: t.Mapping[str, t.Any], value: object) -> str:
+    """What to write instead of a text, where only a list will do; empty if it is none."""
+    if name not in JOINED:
+        return ""
+    for key, inner in (option.get("options") or {}).items():
+        part = value.get(key) if isinstance(value, dict) else None
+        if inner["type"] == "list" and isinstance(part, str):
+            return f"{name}.{key} is {json.dumps(part)}: write a list, [{part}]"
+    return (
+        f"{name} is {json.dumps(value)}: write a list, [{value}]"
+        if isinstance(value, str) and option["type"] == "list"
+        else ""
+    )
 
 
 def problem_of(name: str, option: t.Mapping[str, t.Any], value: object) -> str:
@@ -80,28 +121,38 @@ def problem_of(name: str, option: t.Mapping[str, t.Any], value: object) -> str:
     plain = json.loads(json.dumps(value, default=str))
     result = ArgumentSpecValidator({name: option}).validate({name: plain})
     if not result.error_messages:
-        return ""
-    said = result.error_messages[0]
+        return text_for_list(name, option, plain)
+    said = in_short(result.error_messages[0], option)
     if any(message.startswith(f"argument '{name}' is of type") for message in result.error_messages):
         said = f"not of type {option['type']}"
-    elif said.startswith("Elements value"):
-        said = f"not a list of type {option['elements']}"
+        if option["type"] == "list" and option.get("elements") == "dict":
+            said = in_short("Elements value", option)
     shown = NOT_SHOWN if has_secret(option) else redact_text(json.dumps(plain))
     return f"{name} is {shown if len(shown) <= LONGEST else shown[:LONGEST] + '...'}: {said}"
 
 
 def settings_problems(variables: t.Mapping[str, t.Any]) -> t.List[str]:
-    from ..plugin_utils._site_variables import role_options, site_options
+    """What is wrong with variables of the site and, as far as it sets them, with those of other roles."""
+    from ..module_utils._plan.names import ROLE_PREFIXES
+    from ..plugin_utils._site_variables import passed_variables, role_options, site_options
 
-    found, own = [], site_options()
-    for name, option in sorted({**role_options("kubernetes"), **own}.items()):
+    found = []
+    roles = {prefix[:-1] for prefix in ROLE_PREFIXES if any(name.startswith(prefix) for name in variables)}
+    given = {name: option for role in roles for name, option in role_options(role).items() if name in variables}
+    mine = {name: option for name, option in given.items() if name not in passed_variables()} if given else {}
+    for name, option in sorted({**mine, **site_options()}.items()):
         try:
             value = variables.get(name)
         except AnsibleError:  # a template that needs what is not known before the hosts have answered
             continue
         if value is not None:
             found.append(problem_of(name, option, value))
-        elif name in own and name in variables and option["type"] in EMPTY and option.get("default", 0) is not None:
+        elif (
+            name in variables
+            and name not in mine
+            and option["type"] in EMPTY
+            and option.get("default", EMPTY) is not None
+        ):
             found.append(
                 f"{name} is null, as YAML reads a name without a value: write {EMPTY[option['type']]} for none"
             )
@@ -232,7 +283,8 @@ def start_problem(
             "Variables of the collection must have values of their types.",
             f"the inventory and -e, as {some} has them",
             "; ".join(problems),
-            "Correct them; ansible-doc -t role ipu.fabric.fabric ipu.fabric.kubernetes shows all with their types.",
+            "Correct them; ansible-doc -t role ipu.fabric.fabric shows all with their types, and in place of fabric the"
+            " role that a name begins with.",
             code="invalid-input",
         )
     return str(found or "")
