@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 import typing as t
 
@@ -213,8 +214,10 @@ class Findings:
         self._findings: t.Dict[t.Tuple[str, ...], Finding] = {}
         for name in sorted(set(allow) - set(ALLOWABLE)):
             seen = "this check can't be allowed" if name in REQUIRED else "there is no such check"
-            names = ", ".join(sorted(ALLOWABLE))
-            self.warning("allow", [], f"Allowing {name} has no effect.", seen, f"Remove it, or name one of: {names}.")
+            meant = "" if name in REQUIRED else next(iter(difflib.get_close_matches(name, ALLOWABLE, 1)), "")
+            step = f"name one of: {', '.join(sorted(ALLOWABLE))}."
+            step = f"Did you mean {meant}? Otherwise remove it." if meant else f"Remove it, or {step}"
+            self.warning("allow", [], f"Allowing {name} has no effect.", seen, step)
 
     def error(
         self, check: str, hosts: t.Iterable[str], what: str, seen: str, next_step: str, allowed: str = ""

@@ -379,7 +379,8 @@ def _check_kubernetes(settings: Settings, offered: t.Sequence[str], findings: Fi
             [],
             "The Kubernetes version is not valid.",
             f"fabric_kubernetes_version is '{settings.kubernetes_version}'",
-            f"Set fabric_kubernetes_version to all three numbers of a release{such_as(best, offered)}.",
+            "Set fabric_kubernetes_version to all three numbers of a release"
+            f"{such_as(best, offered) or ' (https://kubernetes.io/releases lists them)'}.",
         )
     elif settings.manage_kubernetes and not low <= version[:2] <= high:
         nearest = best or (low if version[:2] < low else high)

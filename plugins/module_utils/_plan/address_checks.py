@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import typing as t
 
-from .._common.addresses import normal_addresses
+from .._common.addresses import Network, normal_addresses, read_network
 from .._common.findings import Findings
 from .._model.observation import NodeIdentity
 from .._model.settings import Settings
@@ -18,6 +18,8 @@ from .node_addresses import VARIABLE, AddressRules, links_of, possible_subnets
 
 # Prefix length of the range that the controller manager gives to each node by default.
 NODE_BITS = {4: 24, 6: 64}
+# Of addresses: kubeadm refuses CIDRs of services with less or more, and of pods with more ranges for nodes.
+SERVICE_BITS, RANGE_BITS = (4, 20), 16
 FAMILIES = {4: "IPv4", 6: "IPv6"}
 
 
@@ -120,10 +122,29 @@ def _check_families(rules: AddressRules, host: PlacedHost, findings: Findings) -
     )
 
 
-def check_node_ranges(settings: Settings, cidrs: ClusterCidrs, nodes: int, findings: Findings) -> None:
-    """flannel gives pods addresses from their node's range: a node without a range starts no pods."""
-    if settings.cni != "flannel":
+def _check_size(variable: str, text: str, cidr: Network, bits: t.Tuple[int, int], findings: Findings) -> None:
+    """bits: the fewest and the most for addresses in the CIDR, as kubeadm checks them."""
+    longest, shortest = (cidr.max_prefixlen - each for each in bits)
+    if cidr.prefixlen > longest:
+        fitting = str(cidr.supernet(new_prefix=max(longest - 8, shortest)))
+    elif cidr.prefixlen < shortest:
+        fitting = f"{cidr.network_address}/{shortest}"
+    else:
         return
+    parts = (part.strip() for part in text.split(","))
+    findings.error(
+        "cidr",
+        [],
+        f"kubeadm takes a {variable} of IPv{cidr.version} from /{shortest} to /{longest} only.",
+        str(cidr),
+        f"Set {variable} to {','.join(fitting if read_network(part) == cidr else part for part in parts)}.",
+    )
+
+
+def check_node_ranges(settings: Settings, cidrs: ClusterCidrs, nodes: int, findings: Findings) -> None:
+    """Sizes that kubeadm refuses. flannel gives pods addresses from their node's range, and needs one for each node."""
+    for cidr in cidrs.services:
+        _check_size("fabric_service_cidr", settings.service_cidr, cidr, SERVICE_BITS, findings)
     given = (read_site(settings.cluster_config).get("controllerManager") or {}).get("extraArgs") or []
     arguments = {each["name"]: each["value"] for each in given}
     for cidr in cidrs.pods:
@@ -131,7 +152,11 @@ def check_node_ranges(settings: Settings, cidrs: ClusterCidrs, nodes: int, findi
         text = arguments.get(name) or arguments.get(f"node-cidr-mask-size-ipv{cidr.version}", "")
         bits = int(text) if text.isdecimal() else NODE_BITS[cidr.version]
         ranges = 2 ** (bits - cidr.prefixlen) if bits >= cidr.prefixlen else 0
-        if ranges < nodes:
+        least = cidr.max_prefixlen - bits
+        if settings.cni != "flannel" or ranges >= nodes:
+            if arguments.get("allocate-node-cidrs") != "false":
+                _check_size("fabric_pod_cidr", settings.pod_cidr, cidr, (least, least + RANGE_BITS), findings)
+        else:
             fitting = bits - (nodes - 1).bit_length()
             findings.error(
                 "cidr",

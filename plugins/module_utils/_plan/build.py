@@ -108,8 +108,8 @@ def build_plan(settings: Settings, observations: Observations, today: str, recor
     # Hosts: their roles in the cluster, and problems with them.
     at = read_rules(settings, findings)
     hosts = place_hosts(without_virtual_address(observations, settings.control_plane_vip), at)
-    check_inventory(hosts, settings.manage_kubernetes, findings)
     check_groups(settings.inventory_groups, findings)
+    check_inventory(hosts, settings.manage_kubernetes, findings, settings.inventory_groups)
     check_variables(observations, settings.site_variables, findings)
     check_passed(observations, settings.passed_variables, findings)
     if settings.manage_kubernetes:
@@ -199,6 +199,14 @@ def build_plan(settings: Settings, observations: Observations, today: str, recor
         vipu=[controller["address"] for controller in vipu["controllers"]] if settings.ipu else None,
         cni_network_directory=distribution["cni_network_directory"],
     )
+    if settings.pods_per_node < 1 and chosen:
+        findings.error(
+            "subnet",
+            [],
+            "fabric_pods_per_node has to be 1 or more.",
+            str(settings.pods_per_node),
+            "Set fabric_pods_per_node to the most pods of a host with a fabric address, such as 8.",
+        )
     networks = plan_networks(chosen, rules, findings)
     check_blocks(running, networks, findings)
     check_stack(running, networks, releases, findings)

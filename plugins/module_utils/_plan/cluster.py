@@ -8,6 +8,7 @@ import dataclasses
 import ipaddress
 import itertools
 import os
+import re
 import typing as t
 
 from .._common.addresses import Network
@@ -16,7 +17,7 @@ from .._common.text import join_endpoint, shorten_list
 from .._host.vipu import split_endpoint
 from .._model.plan import Cluster, Distribution, RunningCluster, Runtime, VirtualAddress
 from .._model.settings import Settings
-from .endpoints import parse_address
+from .endpoints import DNS_NAME, is_loopback, parse_address
 from .hosts import Hosts, with_role
 
 API_PORT = 6443
@@ -75,21 +76,11 @@ def plan_endpoint(settings: Settings, hosts: Hosts, findings: Findings) -> str:
             )
         return endpoint
     if wanted:
-        try:
-            return join_endpoint(*split_endpoint(wanted, API_PORT))
-        except ValueError:
-            findings.error(
-                "endpoint",
-                [],
-                "fabric_control_plane_endpoint is not an endpoint.",
-                wanted,
-                "Set fabric_control_plane_endpoint to host:port, such as k8s.example.org:6443.",
-            )
-            return ""
+        return _stated_endpoint(wanted, settings.manage_kubernetes, len(hosts), findings)
     address = hosts[planes[0]].address if planes else ""
     if not address:
         return ""  # already a finding
-    if len(planes) > 1 and settings.manage_kubernetes:
+    if len(planes) > 1 and settings.manage_kubernetes and not settings.control_plane_vip:
         findings.warning(
             "endpoint",
             [],
@@ -99,6 +90,37 @@ def plan_endpoint(settings: Settings, hosts: Hosts, findings: Findings) -> str:
             " before the cluster is built: later it is hard to change.",
         )
     return join_endpoint(address, API_PORT)
+
+
+def _stated_endpoint(wanted: str, managed: bool, size: int, findings: Findings) -> str:
+    """The site's endpoint; empty if it is none. A host name of upper-case letters is the same in lower case."""
+
+    def refuse(what: str, step: str) -> None:
+        findings.error("endpoint", [], f"fabric_control_plane_endpoint {what}", wanted, step)
+
+    try:
+        host, port = split_endpoint(wanted, API_PORT)
+    except ValueError:
+        meant = re.sub(r"^\w+://|/.*$", "", wanted)  # of a URL
+        known = bool(re.fullmatch(r"[\w.-]+(:\d{1,5})?", meant)) and meant != wanted
+        refuse(
+            "is not an endpoint.",
+            f"Set fabric_control_plane_endpoint to {meant if known else 'host:port, such as k8s.example.org:6443'}.",
+        )
+        return ""
+    host = host.lower()
+    if managed and parse_address(host) is None and not DNS_NAME.fullmatch(host):
+        refuse(
+            "has a name that kubeadm refuses.",
+            "Give it a name of letters, digits, hyphens and dots in DNS, without underscores, or an address.",
+        )
+    if managed and size > 1 and is_loopback(host):
+        refuse(
+            "is each host itself: other hosts would not find the API.",
+            "Set fabric_control_plane_vip to a free address and leave fabric_control_plane_endpoint empty, or name a"
+            " load balancer there.",
+        )
+    return join_endpoint(host, port)
 
 
 def read_cidrs(settings: Settings, hosts: Hosts, findings: Findings) -> ClusterCidrs:
@@ -166,14 +188,11 @@ def _parse_cidrs(text: str, variable: str, findings: Findings) -> CidrList:
             raise ValueError(f"{text} has two of one family")
         return cidrs
     except ValueError as error:
-        findings.error(
-            "cidr",
-            [],
-            f"{variable} is not a CIDR.",
-            str(error),
-            f"Set {variable} to a CIDR such as {EXAMPLES[variable]}, or to one of IPv4 and one of IPv6, separated by a"
-            " comma.",
-        )
+        step = f"to a CIDR such as {EXAMPLES[variable]}, or to one of IPv4 and one of IPv6, separated by a comma."
+        if "host bits" in str(error):
+            parts = (part.strip() for part in text.split(","))
+            step = f"to {','.join(str(ipaddress.ip_network(part, strict=False)) for part in parts)}."
+        findings.error("cidr", [], f"{variable} is not a CIDR.", str(error), f"Set {variable} {step}")
         return []
 
 

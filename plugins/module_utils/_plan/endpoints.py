@@ -4,10 +4,15 @@
 
 from __future__ import annotations
 
+import re
 import typing as t
 
 from .._common.addresses import Address, read_address
 from .._model.observation import ADVERTISED, LEASE, LinkAddress
+
+# RFC 1123, as the API server validates names of nodes, and kubeadm that of the endpoint.
+LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
+DNS_NAME = re.compile(rf"(?=.{{1,253}}$){LABEL}([.]{LABEL})*")
 
 
 def parse_address(text: str) -> t.Optional[Address]:

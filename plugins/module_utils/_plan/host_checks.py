@@ -20,7 +20,7 @@ from .._model.observation import HostFacts, NodeIdentity
 from .clocks import check_clock
 from .cluster import API_PORT, normal_endpoint
 from .cluster_identity import inventory_addresses, mistaken
-from .endpoints import is_loopback
+from .endpoints import DNS_NAME, is_loopback
 from .host_sizes import Size, check_sizes
 from .hosts import Hosts, PlacedHost
 from .kubelet_settings import check_eviction, check_fields
@@ -42,10 +42,6 @@ KUBERNETES_PROCESSES = (
     "flanneld",
     LISTENER,
 )
-
-# RFC 1123, as the API server validates node names.
-LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
-NODE_NAME = re.compile(rf"(?=.{{1,253}}$){LABEL}([.]{LABEL})*")
 
 # They create uverbs*, umad* and rdma_cm in /dev/infiniband.
 RDMA_MODULES = ("ib_uverbs", "ib_umad", "rdma_ucm")
@@ -265,7 +261,7 @@ def _check_ports(host: PlacedHost, facts: HostFacts, expected: Expected, finding
 
 
 def _check_name(host: PlacedHost, _facts: HostFacts, findings: Findings) -> None:
-    if not NODE_NAME.fullmatch(host.node):
+    if not DNS_NAME.fullmatch(host.node):
         findings.error(
             "node-name",
             [host.name],

@@ -18,7 +18,7 @@ from .._model.profiles import ETHERNET
 from .._model.stacks import STACKS
 from .endpoints import parse_address, static_first
 from .hosts import Hosts, PlacedHost
-from .names import ALIKE_KEYS, GROUPS, nearest
+from .names import ALIKE_KEYS, GROUPS, meant_group, nearest
 from .network_spec import FAMILIES, NetworkSpec, Select
 from .nic_obstacles import Obstacles, find_obstacles
 from .nics import LinkLayerError, choose_nic
@@ -152,7 +152,8 @@ def _members(network: NetworkSpec, hosts: Hosts, findings: Findings) -> t.List[P
         if name in GROUPS and findings.has_error("unknown-group"):
             continue  # the other finding names the misspelt group
         fits = [host.name for host in able if fnmatch.fnmatchcase(host.name, name)]
-        meant = nearest(name, known, ALIKE_KEYS)
+        meant = next((group for group in sorted(known - {*GROUPS}) if meant_group(group) == name), "")
+        meant = meant or nearest(name, known, ALIKE_KEYS)
         step = f"Did you mean {meant}?" if meant else f"Correct `hosts` of {network.name} in fabric_networks."
         if fits:
             listed = f"[{', '.join(fits)}]" if len(fits) <= NAMES else "each of them"
@@ -166,7 +167,16 @@ def _members(network: NetworkSpec, hosts: Hosts, findings: Findings) -> t.List[P
             f"'{name}' in its hosts",
             step,
         )
-    return [host for host in able if wanted & {host.name, *host.groups}]
+    found = [host for host in able if wanted & {host.name, *host.groups}]
+    if not found and wanted <= known:
+        findings.error(
+            "networks",
+            [],
+            f"Network {network.name} has no host that runs pods.",
+            f"`hosts` is [{', '.join(network.hosts)}]",
+            f"Name hosts of kube_node in `hosts` of {network.name}, or put these hosts into kube_node.",
+        )
+    return found
 
 
 def _selection(network: NetworkSpec, rdma: RdmaFacts) -> Select:

@@ -6,11 +6,13 @@ from __future__ import annotations
 
 import dataclasses
 import typing as t
+from types import MappingProxyType
 
 from .._common.findings import Findings
 from .._model.observation import HostFacts, Observation, RdmaFacts
 from .._model.plan import Role
 from .cluster_identity import claimed_names, disputed
+from .names import lost_groups, meant_group
 from .node_addresses import AS_THE_HOST, AddressRules, choose_address
 
 
@@ -76,23 +78,34 @@ def with_role(hosts: Hosts, role: Role) -> t.List[str]:
     return [name for name, host in hosts.items() if role in host.roles]
 
 
-def check_inventory(hosts: Hosts, managed: bool, findings: Findings) -> None:
+def _rename(meant: t.Mapping[str, str], group: str) -> str:
+    return f"Rename the group {meant[group]} to {group}." if group in meant else ""
+
+
+def check_inventory(
+    hosts: Hosts, managed: bool, findings: Findings, groups: t.Mapping[str, t.Sequence[str]] = MappingProxyType({})
+) -> None:
+    """groups: all of the inventory, in one of which missing hosts may be."""
     planes, workers = with_role(hosts, "control_plane"), with_role(hosts, "worker")
-    if not planes:
+    meant = {meant_group(group): group for group, members in groups.items() if members}
+    # Their hosts are missing for a reason that is a finding already.
+    lost = lost_groups(groups).values() if findings.has_error("unknown-group") else ()
+    if not planes and "kube_control_plane" not in lost:
         findings.error(
             "inventory",
             [],
             "A cluster needs a control plane.",
             f"{len(hosts)} hosts, none in kube_control_plane",
-            "Put a host into kube_control_plane.",
+            _rename(meant, "kube_control_plane") or "Put a host into kube_control_plane.",
         )
-    elif not workers:
+    elif planes and not workers and "kube_node" not in lost:
         findings.error(
             "inventory",
             [],
             "A cluster needs hosts that run pods.",
             f"kube_node is empty; kube_control_plane has {', '.join(planes)}, of {len(hosts)} hosts in all",
-            "Put the workers into kube_node; put control planes that also run pods into both groups.",
+            _rename(meant, "kube_node")
+            or "Put the workers into kube_node; put control planes that also run pods into both groups.",
         )
     if managed and planes and len(planes) % 2 == 0:
         findings.warning(
@@ -103,7 +116,7 @@ def check_inventory(hosts: Hosts, managed: bool, findings: Findings) -> None:
             "Use 1, 3 or 5.",
         )
     strays = [name for name, host in hosts.items() if not {"control_plane", "worker"} & set(host.roles)]
-    if strays:
+    if strays and not {"kube_control_plane", "kube_node"} & {*lost}:
         findings.error(
             "inventory",
             strays,

@@ -84,19 +84,22 @@ def meant_group(group: str) -> str:
     return GROUPS_ELSEWHERE.get(name) or nearest(name, GROUPS, ALIKE_GROUPS)
 
 
+def lost_groups(groups: t.Mapping[str, t.Sequence[str]]) -> t.Dict[str, str]:
+    """Groups whose names are similar to one of ours, with ours, if it does not have all their hosts."""
+    meant = {group: nearest(group.replace("-", "_"), GROUPS, ALIKE_GROUPS) for group in {*groups} - {*GROUPS}}
+    return {group: ours for group, ours in meant.items() if ours and {*groups[group]} - {*groups.get(ours, ())}}
+
+
 def check_groups(groups: t.Mapping[str, t.Sequence[str]], findings: Findings) -> None:
     """Report hosts in a group whose name is similar to one of ours, if they are not in ours."""
-    for group, hosts in sorted(groups.items()):
-        meant = "" if group in GROUPS else nearest(group.replace("-", "_"), GROUPS, ALIKE_GROUPS)
-        left_out = sorted(set(hosts) - set(groups.get(meant, ())))
-        if meant and left_out:
-            findings.error(
-                "unknown-group",
-                left_out,
-                "A host is in a group that nothing reads.",
-                f"group {group}",
-                f"Did you mean {meant}?",
-            )
+    for group, meant in sorted(lost_groups(groups).items()):
+        findings.error(
+            "unknown-group",
+            sorted({*groups[group]} - {*groups.get(meant, ())}),
+            "A host is in a group that nothing reads.",
+            f"group {group}",
+            f"Did you mean {meant}?",
+        )
 
 
 def check_foreign_variables(observations: Observations, findings: Findings) -> None:

@@ -89,7 +89,7 @@ def taken_addresses(hosts: Hosts, vipu_of: t.Mapping[str, str]) -> t.List[str]:
 def plan_networks(chosen: t.Sequence[NetworkLinks], rules: NetworkRules, findings: Findings) -> t.List[PlannedNetwork]:
     # Networks may share a subnet: one's gateway must not become an address of another's pods.
     gateways = [gateway for one in chosen for gateway in one.network.gateways.values()]
-    rules = dataclasses.replace(rules, taken=[*rules.taken, *gateways])
+    rules = dataclasses.replace(rules, taken=[*rules.taken, *gateways], pods_per_node=max(rules.pods_per_node, 1))
     planned = [_plan_network(network, rules, findings) for network in chosen]
     _check_overlaps(planned, rules.releases["stack"], findings)
     _check_pools(planned, findings)

@@ -315,7 +315,14 @@ def check_multus(
     findings: Findings,
 ) -> None:
     """Require exactly one multus: the stack's role would refuse a second one, or none."""
-    if not running or "multus" not in running.facts or not networks or findings.has_error("cluster-stack"):
+    if not networks or findings.has_error("cluster-stack"):
+        return
+    if settings.manage_kubernetes and not running and not settings.own_multus.multus:
+        why, step = multus_problem("fabric_multus", False, [])
+        findings.warning(
+            "cluster-stack", [], f"{why} site would stop in the new cluster.", "fabric_multus is false", step
+        )
+    if not running or "multus" not in running.facts:
         return
     own, there = settings.own_multus, running.facts["multus"]
     namespace = own.namespace or STACKS[stack_name(releases)].namespace

@@ -10,15 +10,17 @@ import typing as t
 from types import MappingProxyType
 
 from .._common.findings import Findings
-from .._common.text import join_endpoint
+from .._common.text import join_endpoint, shorten_list
 from .._host.vipu import DEFAULT_PORT, split_endpoint
 from .._model.plan import Controller, Vipu
 from .._model.settings import Settings
 from .endpoints import is_loopback, parse_address
 from .host_links import HostLink, NetworkLinks
 from .hosts import Hosts, PlacedHost, with_role
+from .names import with_meant
 
 LABEL = "ipunode"
+NAMES = 4  # host names in a finding
 # The chart's format for labels: a colon or comma would end one.
 FORM = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/-]*=[A-Za-z0-9._-]{0,63}")
 
@@ -48,6 +50,16 @@ def name_controllers(settings: Settings, hosts: Hosts, findings: Findings) -> t.
     if len(named) == 1:  # also for a host that did not answer (if allowed): there is no other controller
         named = [dataclasses.replace(named[0], serves=names)]
     served = {name for controller in named for name in controller.serves}
+    for name in sorted(served):
+        several = [controller.host for controller in named if name in controller.serves]
+        if len(several) > 1:
+            findings.error(
+                "vipu",
+                [name],
+                "An IPU host has one V-IPU controller: its node has one label.",
+                f"`serves` of {' and '.join(several)} in fabric_vipu_hosts name it",
+                "Take it out of `serves` of all but one.",
+            )
     if settings.vipu_hosts and named and set(names) - served:
         findings.error(
             "vipu",
@@ -122,6 +134,7 @@ def _read_controllers(
         try:
             host, port = split_endpoint(str(given.get("host", "")), int(given.get("port") or DEFAULT_PORT))
             serves = [name for name in names if name in given.get("serves", names)]
+            unknown = [str(name) for name in given.get("serves", ()) if name not in names]
             if (len(entries) > 1 and "serves" not in given) or set(given) - {"host", "port", "serves", "label"}:
                 raise ValueError(entry)
             label = str(given["label"]) if "label" in given else ""
@@ -137,6 +150,15 @@ def _read_controllers(
                 "label: key=value.",
             )
             continue
+        if unknown:
+            # The only controller serves all, whatever it says.
+            (findings.error if len(entries) > 1 else findings.warning)(
+                "vipu",
+                [],
+                f"`serves` of V-IPU {host} in fabric_vipu_hosts names what is no IPU host.",
+                with_meant(unknown, names),
+                f"Name IPU hosts of the inventory there: {shorten_list(names, NAMES)}.",
+            )
         address = settings.resolved.get(host, host)
         controllers.append(NamedController(host, port, address, serves, label, owners.get(address, "")))
     return controllers

@@ -53,13 +53,9 @@ def plan_virtual_address(
         return None
     address = parse_address(text)
     if address is None:
-        _report(
-            findings,
-            [],
-            "is not an address.",
-            text,
-            f"Set {VARIABLE} to one address, without a prefix or a port, such as 10.88.0.50.",
-        )
+        meant = parse_address(text.partition("/")[0]) or parse_address(text.partition(":")[0])
+        step = f"Set {VARIABLE} to one address, without a prefix or a port, such as {meant or '10.88.0.50'}."
+        _report(findings, [], "is not an address.", text, step)
         return None
     if not settings.manage_kubernetes:
         what = "is kept by the role kubernetes, which does not manage this cluster."
@@ -148,7 +144,7 @@ def _check_networks(address: Address, members: t.Sequence[PlacedHost], findings:
             seen = f"{address} is IPv{address.version}, {host.name} is {host.address}"
             _report(findings, [host.name], "must be of the family of the control planes' addresses.", seen, FREE)
         elif address not in network:
-            seen = f"{address} is not in {network}, the network of {host.name} ({host.address})"
+            seen = f"{address} is not in {network}, the host's network"
             step = f"{FREE} Control planes in several networks need a balancer (fabric_control_plane_endpoint)."
             _report(findings, [host.name], "must be in the network of every control plane.", seen, step)
         elif address.version == 4 and network.num_addresses > 2 and address in (network[0], network[-1]):

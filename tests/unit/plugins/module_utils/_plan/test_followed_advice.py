@@ -161,6 +161,16 @@ PRINTED: t.List[t.Tuple[str, t.Union[str, Fault]]] = [
     ("cpus", "a host has less memory, processors or disk than its role needs"),
     ("disk", "a host has less memory, processors or disk than its role needs"),
     ("endpoint", Fault(settings={"control_plane_endpoint": "k8s:port"})),
+    ("endpoint", Fault(settings={"control_plane_endpoint": "https://k8s.site:6443/"})),
+    ("endpoint", Fault(settings={"control_plane_endpoint": "localhost:6443", "control_plane_vip": ""})),
+    ("cidr", Fault(settings={"pod_cidr": "10.244.1.0/16"})),
+    ("cidr", Fault(settings={"pod_cidr": "10.244.0.0"})),
+    ("cidr", Fault(settings={"pod_cidr": "10.244.0.0/26"})),
+    ("cidr", Fault(settings={"pod_cidr": "128.0.0.0/4"})),
+    ("cidr", Fault(settings={"service_cidr": "10.96.0.0/30"})),
+    ("cidr", Fault(settings={"service_cidr": "10.96.0.0/11"})),
+    ("cluster-stack", Fault(settings={"own_multus": OwnMultus(False)})),
+    ("subnet", Fault(settings={"pods_per_node": 0})),
     (
         "endpoint",
         Fault(settings={"control_plane_vip": "10.88.0.50", "control_plane_endpoint": "k8s.site:6443"}),
@@ -226,7 +236,8 @@ PRINTED: t.List[t.Tuple[str, t.Union[str, Fault]]] = [
     ("stack", Fault(settings={"stack": "multus"})),
     ("subnet", Fault(settings={"pods_per_node": 100})),
     ("subnet", "a network of others gives out single addresses of the subnet (static)"),
-    ("virtual-address", Fault(settings={"control_plane_vip": "10.88.0.50/24"})),
+    ("virtual-address", Fault(settings={"control_plane_vip": "10.88.0.51/24"})),
+    ("virtual-address", Fault(settings={"control_plane_vip": "10.88.0.51:6443"})),
     ("virtual-address", Fault(settings={"control_plane_vip": "10.88.0.50", "control_plane_vip_router_id": 256})),
 ]
 
@@ -286,7 +297,12 @@ def undone(fault: str) -> t.Dict[str, t.Any]:
 
 
 DONE: t.List[t.Tuple[str, t.Union[str, Fault], Done]] = [
-    ("allow", Fault(settings={"allow": ["cgroups"]}), Done("Remove it", settings={"allow": []})),
+    ("allow", Fault(settings={"allow": ["other"]}), Done("Remove it", settings={"allow": []})),
+    (
+        "allow",
+        Fault(settings={"allow": ["cgroupv2"]}),
+        Done("Did you mean cgroup-v2?", settings={"allow": ["cgroup-v2"]}),
+    ),
     (
         "architecture",
         host("host/architecture", "aarch64"),
@@ -747,6 +763,16 @@ DONE: t.List[t.Tuple[str, t.Union[str, Fault], Done]] = [
     ),
     (
         "networks",
+        Fault(settings=network(hosts=["cp1"])),
+        Done("Name hosts of kube_node", settings=network(hosts=["w1"])),
+    ),
+    (
+        "endpoint",
+        Fault(settings={"control_plane_endpoint": "k8s_api.site:6443"}),
+        Done("without underscores", settings={"control_plane_endpoint": "k8s-api.site:6443"}),
+    ),
+    (
+        "networks",
         Fault(settings=network(hosts=["rack9"])),
         Done("Correct `hosts` of rdma-net", settings=network(hosts=["w1", "w2"])),
     ),
@@ -1108,6 +1134,26 @@ DONE: t.List[t.Tuple[str, t.Union[str, Fault], Done]] = [
         ),
     ),
     ("vipu", "V-IPU cannot be reached", Done("Start it", {"w1/vipu": GOOD.hosts["w1"]["vipu"], "w1/errors": []})),
+    (
+        "vipu",
+        Fault(settings={"vipu_hosts": [{"host": "10.5.0.20", "serves": ["w1", "w22"]}]}),
+        Done(
+            "Name IPU hosts of the inventory there: w1, w2",
+            settings={"vipu_hosts": [{"host": "10.5.0.20", "serves": ["w1", "w2"]}]},
+        ),
+    ),
+    (
+        "vipu",
+        Fault(
+            settings={
+                "vipu_hosts": [{"host": "10.5.0.20", "serves": ["w1", "w2"]}, {"host": "10.5.0.21", "serves": ["w2"]}]
+            }
+        ),
+        Done(
+            "Take it out of `serves` of all but one",
+            settings={"vipu_hosts": [{"host": "10.5.0.20", "serves": ["w1"]}, {"host": "10.5.0.21", "serves": ["w2"]}]},
+        ),
+    ),
     (
         "vipu",
         Fault(settings={"vipu_hosts": ["10.5.0.20", "10.5.0.21"]}),

@@ -11,6 +11,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._plan.names import (
     check_variables,
     may_be_ours,
 )
+from ansible_collections.ipu.fabric.tests.unit.fixtures import site as sites
 
 ROLES = ("verify_memlock", "verify_image", "kubernetes_kubelet_config", "gpu_operator_driver")
 KNOWN = (*ROLES, "fabric_networks", "fabric_gpu", "fabric_vipu_hosts", "fabric_allow", "fabric_stack")
@@ -93,3 +94,23 @@ def test_variables_of_another_tool(names: list[str], seen: str, step: str) -> No
     found = findings.as_list()
     assert [each["seen"] for each in found] == ([seen] if seen else [])
     assert all(step in each["next"] and each["level"] == "warning" for each in found)
+
+
+def test_a_misspelt_group_is_one_finding() -> None:
+    hosts = sites.site()
+    for name, seen in hosts.items():
+        seen["groups"] = ["kube_nodes", "ipu_node"] if name.startswith("w") else ["kube_control_plane"]
+    groups = {"kube_control_plane": ["cp1"], "kube_nodes": ["w1", "w2"], "ipu_node": ["w1", "w2"]}
+    found = [
+        each["check"] for each in sites.plan(hosts, inventory_groups=groups)["findings"] if each["level"] == "error"
+    ]
+    assert found == ["unknown-group"]
+
+
+def test_a_group_of_another_tool_is_to_be_renamed() -> None:
+    hosts = sites.site()
+    for name, seen in hosts.items():
+        seen["groups"] = ["kube_node", "ipu_node"] if name.startswith("w") else ["kube_master"]
+    groups = {"kube_master": ["cp1"], "kube_node": ["w1", "w2"], "ipu_node": ["w1", "w2"]}
+    found = [each for each in sites.plan(hosts, inventory_groups=groups)["findings"] if each["check"] == "inventory"]
+    assert "Rename the group kube_master to kube_control_plane." in [each["next"] for each in found]

@@ -59,8 +59,8 @@ def test_router_id(address, wanted, used):
         ("k8s.example.org", "k8s.example.org"),
         ("224.0.0.18", "224.0.0.18"),
         ("fd00::50", "fd00::50 is IPv6, cp1 is 10.88.0.11"),
-        ("10.99.0.50", "10.99.0.50 is not in 10.88.0.0/24, the network of cp1 (10.88.0.11)"),
-        ("10.5.0.50", "10.5.0.50 is not in 10.88.0.0/24, the network of cp1 (10.88.0.11)"),  # of the RDMA network
+        ("10.99.0.50", "10.99.0.50 is not in 10.88.0.0/24, the host's network"),
+        ("10.5.0.50", "10.5.0.50 is not in 10.88.0.0/24, the host's network"),  # of the RDMA network
         ("10.88.0.255", "10.88.0.255 is the first or the last of 10.88.0.0/24"),
         ("10.88.0.12", "10.88.0.12 is that of cp2"),
         ("10.88.0.14", "10.88.0.14 is that of w1"),
@@ -172,3 +172,19 @@ def test_a_control_plane_whose_address_is_on_no_interface():
     hosts = site()
     hosts["cp1"]["address"] = "192.0.2.1"
     assert "no interface of cp1 has its address 192.0.2.1" in str(planned(hosts)["findings"])
+
+
+def test_a_network_that_it_is_not_in_is_one_finding():
+    found = planned(site(), control_plane_vip="10.77.0.50")["findings"]
+    assert [each["hosts"] for each in found if "the host's network" in each["seen"]] == [["cp1", "cp2", "cp3"]]
+
+
+def test_a_text_that_is_no_address_is_not_also_a_missing_endpoint():
+    checks = {each["check"] for each in planned(site(), control_plane_vip="api.site")["findings"]}
+    assert "virtual-address" in checks
+    assert "endpoint" not in checks
+
+
+def test_a_name_of_the_endpoint_is_taken_in_lower_case():
+    result = planned(site(), control_plane_vip="", control_plane_endpoint="API.site:6443")
+    assert result["cluster"]["endpoint"] == "api.site:6443"
