@@ -131,6 +131,13 @@ def problem_of(name: str, option: t.Mapping[str, t.Any], value: object) -> str:
     return f"{name} is {shown if len(shown) <= LONGEST else shown[:LONGEST] + '...'}: {said}"
 
 
+def proxy_url_problem(proxy: object) -> str:
+    """A proxy's URL without a scheme: apt and containerd refuse it, each at its first download."""
+    given = {key: proxy.get(key) for key in ("http", "https")} if isinstance(proxy, t.Mapping) else {}
+    bare = [f"fabric_proxy.{key}" for key, url in given.items() if url and not re.match("(?i)https?://", str(url))]
+    return f"{' and '.join(bare)} without a scheme: write http:// before the host" if bare else ""
+
+
 def settings_problems(variables: t.Mapping[str, t.Any]) -> t.List[str]:
     """What is wrong with variables of the site and, as far as it sets them, with those of other roles."""
     from ..module_utils._plan.names import ROLE_PREFIXES
@@ -146,7 +153,9 @@ def settings_problems(variables: t.Mapping[str, t.Any]) -> t.List[str]:
         except AnsibleError:  # a template that needs what is not known before the hosts have answered
             continue
         if value is not None:
-            found.append(problem_of(name, option, value))
+            found.append(
+                problem_of(name, option, value) or (proxy_url_problem(value) if name == "fabric_proxy" else "")
+            )
         elif (
             name in variables
             and name not in mine

@@ -16,10 +16,22 @@ from .._model.settings import Settings
 from .._model.stacks import STACKS
 from .._network.digests import CALICO_FILES, PUBLISHERS, chart_key, known_digest
 from .._network.releases import calico_images
+from .names import ALIKE_KEYS, nearest
 
 LOCAL = ("", "file")
 TLS = ("https", "oci")  # helm uses https for OCI registries
 DIGEST = "SHA256"  # placeholder for 64 digits, in advice to users
+# Keys of fabric_mirror's dictionaries. A site may give package repositories names of its own.
+KEYS: t.Mapping[str, t.Tuple[str, ...]] = {
+    "charts": (*STACKS, "whereabouts", "gpu_operator", "ipu_operator"),
+    "helm": ("url", "checksum"),
+    "cri_dockerd": ("version", "url", "checksum"),
+    "calico": ("crds_url", "crds_checksum", "operator_url", "operator_checksum"),
+    "mpi_operator": ("url", "sha256"),
+}
+REPOSITORY = ("uri", "suite", "components", "key_url", "key_sha256", "key_fingerprint", "trusted")
+ARCHIVES = {"helm": (".tar.gz",), "cri_dockerd": (".tgz", ".tar.gz")}
+FINGERPRINT = re.compile("[0-9A-F]{40}|[0-9A-F]{64}")
 CREDENTIALS = re.compile(r"(?<=://)[^/@\s]+@")
 
 
@@ -122,6 +134,7 @@ def plan_sources(settings: Settings, releases: Releases, findings: Findings) -> 
     ]
     for download in [*keys, *files]:
         _check_download(download, findings)
+    _check_form(sources, findings)
     _check_registry(text_of(sources, "registry"), findings)  # k3s and RKE2 get it too
     _check_credentials(sources, findings)
     _check_helm(text_of(sources, "helm", "url"), findings)
@@ -161,6 +174,54 @@ def _check_download(download: Download, findings: Findings) -> None:
         seen,
         f"Set its publisher's SHA-256, {download.setting}.",
     )
+
+
+def _check_form(sources: t.Mapping[str, object], findings: Findings) -> None:
+    """Report what nothing reads, or what a role refuses only once others have run."""
+    for where, seen, step in _malformed(sources):
+        findings.error("sources", [], f"fabric_mirror.{where} is not valid.", seen, step)
+
+
+def _malformed(sources: t.Mapping[str, object]) -> t.Iterator[t.Tuple[str, str, str]]:
+    for name, keys in KEYS.items():
+        given = sources.get(name)
+        yield from _unknown_keys(name, given, keys)
+    repositories = sources.get("apt")
+    for name, given in repositories.items() if isinstance(repositories, dict) else ():
+        yield from _unknown_keys(f"apt.{name}", given, REPOSITORY)
+        fingerprints = split_fingerprints(text_of(given, "key_fingerprint"))
+        short = [each for each in fingerprints if not FINGERPRINT.fullmatch(each)] if fingerprints != ANY else []
+        if short:
+            step = "Write all 40 digits, as `gpg --show-keys` prints them."
+            yield f"apt.{name}.key_fingerprint", ", ".join(short), step
+    for place, text in _texts(sources, ""):
+        where, key = place[1:], place.rpartition(".")[2]
+        if key.endswith(("sha256", "checksum")) or where.startswith("chart_sha256."):
+            # Helm's checksum may be the URL of a file that has it.
+            if text.strip() and not plain_digest(text) and "://" not in text:
+                yield where, f"'{text}'", "Write sha256: and the 64 digits of the file's SHA-256."
+        elif key not in ("suite", "components", "key_fingerprint") and re.search(r"\s", text):
+            yield where, f"'{text}'", f"Write the URL alone, without spaces{_such_as_url(text)}."
+    for name, endings in ARCHIVES.items():
+        url = text_of(sources, name, "url")
+        if url and scheme_of(url) not in LOCAL and not url.endswith(endings):
+            yield f"{name}.url", without_credentials(url), f"Give the URL of an archive, with {endings[0]} at its end."
+
+
+def _such_as_url(text: str) -> str:
+    found = [word for word in text.split() if "://" in word or ":" in word]
+    return f": {found[0]}" if len(found) == 1 else ""
+
+
+def _unknown_keys(name: str, given: object, known: t.Sequence[str]) -> t.Iterator[t.Tuple[str, str, str]]:
+    if given and not isinstance(given, dict):
+        yield name, repr(given), f"Write a dictionary of {', '.join(known)}."
+        return
+    unknown = sorted(set(given or {}) - {*known}) if isinstance(given, dict) else []
+    for key in unknown:
+        meant = nearest(key, known, ALIKE_KEYS)
+        hint = f"Did you mean {meant}? " if meant else ""
+        yield name, f"'{key}', which nothing reads", f"{hint}Known keys are {', '.join(known)}."
 
 
 def _check_registry(registry: str, findings: Findings) -> None:

@@ -44,6 +44,8 @@ from ansible_collections.ipu.fabric.tests.unit.fixtures.paths import ROOT
         ("fabric_allow", "memory", 'fabric_allow is "memory": write a list, [memory]'),
         ("fabric_proxy", {"no_proxy": ".site"}, 'fabric_proxy.no_proxy is ".site": write a list, [.site]'),
         ("fabric_proxy", {"http_proxy": "http://p"}, "it has no key http_proxy (did you mean http?)"),
+        ("fabric_proxy", {"http": "me:password@p:3128"}, "fabric_proxy.http without a scheme: write http:// before"),
+        ("fabric_proxy", {"http": "http://me:password@p:3128", "https": ""}, ""),
         ("fabric_ntp", "ntp1.site", ""),
         ("kubernetes_kubelet_config", "maxPods: 250", 'kubernetes_kubelet_config is "maxPods: 250": not of type dict'),
         ("kubernetes_timeout", "5m", 'kubernetes_timeout is "5m": not of type int'),

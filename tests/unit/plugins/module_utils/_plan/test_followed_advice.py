@@ -982,6 +982,52 @@ DONE: t.List[t.Tuple[str, t.Union[str, Fault], Done]] = [
         "a URL of the mirror has a password in it",
         Done("take the password out of the URL", settings={"sources": {"registry": "https://mirror.site"}}),
     ),
+    *(
+        ("sources", Fault(settings={"sources": wrong}), Done(words, settings={"sources": right}))
+        for wrong, words, right in (
+            (
+                {"charts": {"network-operator": "https://mirror.site"}},
+                "Did you mean network_operator?",
+                {"charts": {"network_operator": "https://mirror.site"}},
+            ),
+            (
+                {"calico": {"operator": "https://mirror.site/o.yaml"}},
+                "Did you mean operator_url?",
+                {"calico": {"operator_url": "https://mirror.site/o.yaml"}},
+            ),
+            (
+                {"apt": {"kubernetes": {"url": "https://mirror.site"}}},
+                "Did you mean uri?",
+                {"apt": {"kubernetes": {"uri": "https://mirror.site"}}},
+            ),
+            (
+                {"apt": {"kubernetes": "https://mirror.site"}},
+                "Write a dictionary of uri",
+                {"apt": {"kubernetes": {"uri": "https://mirror.site"}}},
+            ),
+            (
+                {"apt": {"kubernetes": {"uri": "deb https://mirror.site /"}}},
+                "without spaces: https://mirror.site",
+                {"apt": {"kubernetes": {"uri": "https://mirror.site"}}},
+            ),
+            (
+                {"apt": {"kubernetes": {"uri": "https://mirror.site", "key_fingerprint": "DEADBEEF"}}},
+                "Write all 40 digits",
+                {"apt": {"kubernetes": {"uri": "https://mirror.site", "key_fingerprint": "DEADBEEF" * 5}}},
+            ),
+            (
+                {"chart_sha256": {"network-operator-26.7.1": "abc123"}},
+                "Write sha256: and the 64 digits",
+                {"chart_sha256": {"network-operator-26.7.1": f"sha256:{'a' * 64}"}},
+            ),
+            (
+                {"helm": {"url": "https://mirror.site/helm"}},
+                ".tar.gz at its end",
+                {"helm": {"url": "https://mirror.site/helm-v3.18.0-linux-amd64.tar.gz"}},
+            ),
+            ({"registry": "mirror.site:5000 "}, "without spaces: mirror.site:5000", {"registry": "mirror.site:5000"}),
+        )
+    ),
     (
         "subnet",
         host("rdma/links/1/addresses", [{"address": "10.6.0.12", "prefix": 24}]),
