@@ -33,7 +33,7 @@ from .device_files import check_device_files
 from .distribution import made_by, plan_distribution
 from .gpus import check_gpus, check_redirects, plan_gpus
 from .hardening import plan_hardening, short_tokens
-from .host_checks import Expected, check_hosts, check_identity, read_memlock
+from .host_checks import Expected, check_hosts, check_identity, read_memlock, read_memlock_limit
 from .host_links import (
     NetworkLinks,
     check_bond,
@@ -131,6 +131,7 @@ def build_plan(settings: Settings, observations: Observations, today: str, recor
     check_support(support, settings.manage_kubernetes, findings, today)
     endpoint = cluster.plan_endpoint(settings, hosts, findings)
     cidrs = cluster.read_cidrs(settings, hosts, findings)
+    cluster.check_cluster_config(settings, endpoint, findings)
     virtual = plan_virtual_address(settings, hosts, cidrs, findings)
     check_running(settings, hosts, running, endpoint, findings)
     check_nodes(settings, hosts, running, findings)
@@ -221,7 +222,7 @@ def build_plan(settings: Settings, observations: Observations, today: str, recor
     if settings.require_rdma:
         check_device_files(chosen, releases, settings.ipam, findings)
     planned = _planned_hosts(hosts, [*chosen, *devices], settings.ipu)
-    memlock = "" if settings.runtime == "docker" else settings.memlock_limit
+    memlock = "" if settings.runtime == "docker" else read_memlock_limit(settings.memlock_limit, findings)
     changes = host_changes(
         hosts,
         planned,

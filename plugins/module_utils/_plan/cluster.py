@@ -21,6 +21,7 @@ from .endpoints import DNS_NAME, is_loopback, parse_address
 from .hosts import Hosts, with_role
 
 API_PORT = 6443
+ENDPOINT = "fabric_control_plane_endpoint"
 EXAMPLES = {"fabric_pod_cidr": "10.244.0.0/16", "fabric_service_cidr": "10.96.0.0/12"}
 CidrList = t.List[Network]
 SHOWN = 4  # addresses
@@ -163,6 +164,26 @@ def read_cidrs(settings: Settings, hosts: Hosts, findings: Findings) -> ClusterC
                 f"Set {variable} to addresses that nothing else has.",
             )
     return cidrs
+
+
+def check_cluster_config(settings: Settings, endpoint: str, findings: Findings) -> None:
+    """kubeadm would take these from kubernetes_cluster_config, and everything else from the plan."""
+    given: t.Mapping[str, object] = settings.cluster_config if settings.manage_kubernetes else {}
+    networking = given.get("networking")
+    inner: t.Mapping[str, object] = networking if isinstance(networking, dict) else {}
+    for check, key, value, variable, planned in (
+        ("cidr", "networking.podSubnet", inner.get("podSubnet"), "fabric_pod_cidr", settings.pod_cidr),
+        ("cidr", "networking.serviceSubnet", inner.get("serviceSubnet"), "fabric_service_cidr", settings.service_cidr),
+        ("endpoint", "controlPlaneEndpoint", given.get("controlPlaneEndpoint"), ENDPOINT, endpoint),
+    ):
+        if value and normal_endpoint(str(value)) != normal_endpoint(planned):
+            findings.error(
+                check,
+                [],
+                f"kubernetes_cluster_config contradicts {variable}.",
+                f"{key} is {value}, the plan has {planned}",
+                f"Set {variable} to {value}, and take {key} out of kubernetes_cluster_config.",
+            )
 
 
 def _covered(cidr: Network, texts: t.Mapping[str, t.Sequence[str]]) -> t.Dict[str, t.List[str]]:

@@ -12,7 +12,9 @@ from .._common.addresses import normal_addresses
 from .._common.dns import LOOP_STEP
 from .._common.findings import Findings
 from .._common.memlock_limits import limit_bytes, readable
+from .._common.result import FabricError
 from .._common.text import join_endpoint
+from .._host import memlock
 from .._host.facts import CNI_PLUGINS
 from .._host.port_probe import PROCESS as LISTENER
 from .._host.swap import AGENT
@@ -455,6 +457,17 @@ def read_memlock(limit: str, findings: Findings) -> float:
             'Set verify_memlock to "unlimited", or to bytes, such as "67108864" or 64M.',
         )
         return 0
+
+
+def read_memlock_limit(limit: str, findings: Findings) -> str:
+    """The limit that the role memlock sets, near the end of a run; empty if it is invalid."""
+    try:
+        memlock.limit_bytes(limit)
+        return limit
+    except FabricError as error:
+        step = "Set memlock_limit to infinity, or to bytes, such as 67108864 or 64M."
+        findings.error("locked-memory", [], error.what, f"memlock_limit is {limit}", step)
+        return ""
 
 
 def _check_locked_memory(host: PlacedHost, facts: HostFacts, expected: Expected, findings: Findings) -> None:

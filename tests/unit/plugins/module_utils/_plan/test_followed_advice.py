@@ -198,6 +198,9 @@ PRINTED: t.List[t.Tuple[str, t.Union[str, Fault]]] = [
     ("kubernetes-version", Fault(hosts=OFFERS, settings={"kubernetes_version": "1.41.0"})),
     ("locked-memory", "the host is a container that may not raise its limit of locked memory"),
     ("locked-memory", Fault(settings={"memlock": "8 MB"})),
+    ("cidr", Fault(settings={"cluster_config": {"networking": {"podSubnet": "10.32.0.0/16"}}})),
+    ("cidr", Fault(settings={"cluster_config": {"networking": {"serviceSubnet": "10.112.0.0/12"}}})),
+    ("endpoint", Fault(settings={"cluster_config": {"controlPlaneEndpoint": "api.site:6443"}})),
     ("memory", "a host has less memory, processors or disk than its role needs"),
     ("netns-mode", "RDMA devices are exclusive to network namespaces"),
     ("network-operator-version", Fault(settings={"network_operator_version": "19.1.0"})),
@@ -687,6 +690,11 @@ DONE: t.List[t.Tuple[str, t.Union[str, Fault], Done]] = [
         "master-name",
         Fault(settings=network(master="eno1")),
         Done("set the network's key master to another name", settings=network(master="fab0")),
+    ),
+    (
+        "locked-memory",
+        Fault(settings={"memlock_limit": "8GB"}),
+        Done("Set memlock_limit to infinity, or to bytes", settings={"memlock_limit": "8G"}),
     ),
     ("memory", host("host/memory_mb", 512), Done("Add memory", {"w1/host/memory_mb": 32000})),
     (
