@@ -290,7 +290,7 @@ class CallbackModule(Default):
     def _task(self, task: t.Any) -> _steps.Task:
         action = _short(task.action)
         quiet = action in QUIET
-        delegate = str(task.delegate_to or "")
+        delegate = str(task.delegate_to or "")  # in a loop it may differ from item to item: then it is a template here
         name, once = str(task.name or action).strip(), bool(task.run_once)
         stops = once and action == "fail" and not is_rescue(task)
         return _steps.Task(task._uuid, step_of(task, self._steps_play.name), name, once, quiet, stops, delegate)

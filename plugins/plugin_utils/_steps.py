@@ -395,7 +395,8 @@ class Run:
             where += f": {task.name}"
         tone = "changed" if task.stops else how.lower()
         head = [Line(""), Line(f"{how}  {where}{after}", tone, 4)]
-        place = f"{task.delegate}, for {host}" if task.delegate not in ("", host) else host
+        elsewhere = task.delegate not in ("", host) and "{{" not in task.delegate
+        place = f"{task.delegate}, for {host}" if elsewhere else host
         body = [] if task.stops else [Line(f"  host   {place}", tone, 9)]
         for name, text in found:
             first, *more = text.splitlines() or [""]

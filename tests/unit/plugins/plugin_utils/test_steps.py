@@ -162,6 +162,7 @@ def test_a_failure_is_shown_at_once_and_once():
 
 def test_a_failure_is_where_the_task_ran():
     assert "  host   localhost, for w1" in text(begun().failed(task(delegate="localhost"), "w1", {"msg": "m"}))
+    assert "  host   w1" in text(begun().failed(task(delegate="{{ item }}"), "w1", {"msg": "m"}))
 
 
 def test_another_failure_of_the_task_is_shown_too():
