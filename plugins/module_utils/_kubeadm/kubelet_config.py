@@ -11,6 +11,7 @@ from __future__ import annotations
 import calendar
 import os
 import stat
+import sys
 import time
 import typing as t
 
@@ -184,15 +185,16 @@ class KubeletConfig:
         what, step = "The kubelet could not be restarted.", "See journalctl -u kubelet."
         printed_by(done, RESTART_SECONDS, what, host_name(), step)
         give_up = time.monotonic() + self.module.params["ready_timeout"]
-        pid, started = "", time.monotonic()
+        pid, started, least = "", time.monotonic(), sys.maxsize
         while True:
             now, restarts = read_process()
+            least = min(least, restarts)  # systemd may still count those from before its restart
             if now != pid:
                 pid, started = now, time.monotonic()
             problem = self.problem(pid, time.monotonic() - started, since, ready)
             if not problem:
                 return
-            if time.monotonic() > give_up or restarts >= CRASHES:
+            if time.monotonic() > give_up or restarts - least >= CRASHES:
                 raise FabricError(
                     "The kubelet does not come up.",
                     host_name(),
