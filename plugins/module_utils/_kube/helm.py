@@ -486,12 +486,26 @@ def stuck_hooks(cluster: Cluster, namespace: str) -> t.List[str]:
     return []
 
 
+def refuse_other_chart(release: t.Optional[Release], chart: str) -> None:
+    """helm would turn somebody's release of another chart into this one, and delete its objects."""
+    if release and release.status != "uninstalled" and not release.ours and chart not in ("", release.chart):
+        raise FabricError(
+            "A release of this name is of another chart.",
+            f"release {release.name} in namespace {release.namespace}",
+            f"chart {release.chart} {release.version}, installed by somebody else; {chart} is wanted",
+            "Choose another namespace for the wanted release (network_operator_namespace for the network operator)."
+            f" Or uninstall this one if nobody needs it: helm uninstall -n {release.namespace} {release.name}",
+            code="not-ours",
+        )
+
+
 def ensure_present(module: AnsibleModule, cluster: Cluster, releases: t.Sequence[Release]) -> Object:
     params = module.params
     latest, pending = split_pending(releases)
     wanted = wanted_state(params)
     before: Object = {"release": current_state(latest, wanted)}
     after: Object = {"release": wanted}
+    refuse_other_chart(latest, wanted["chart"])
     if pending:
         before["unfinished"] = [f"revision {release.revision} is {release.status}" for release in pending]
     end = certificate_end(cluster, params["namespace"], params["renew"])

@@ -71,6 +71,25 @@ class Networks:
                     code="not-found",
                 )
 
+    def refuse_strangers(self, networks: t.Sequence[Attachment]) -> None:
+        """The operator would overwrite a NAD that no network of its name was created for: it is somebody else's."""
+        found = [
+            describe(nad_reference(network))
+            for network in networks
+            if self.current(network) is None
+            for nad in [self.read_nad(network)]
+            if nad is not None and (profile_of(network).kind, network["name"]) not in owners(nad)
+        ]
+        if found:
+            raise FabricError(
+                "A NetworkAttachmentDefinition of a planned network's name exists, and no network was created for it.",
+                ", ".join(found),
+                "somebody else's object, which the network operator would overwrite",
+                "Give the planned network another name or namespace in fabric_networks, or delete the object if nobody"
+                " needs it.",
+                code="not-ours",
+            )
+
     def unready(self, network: Attachment) -> t.List[str]:
         """Why the network is not usable yet. `ready` proves nothing: the operator also sets it with a broken IPAM."""
         faults = nad_faults(self.read_nad(network), network)
@@ -116,6 +135,7 @@ def key_of(network: Attachment) -> str:
 
 def ensure_present(networks: Networks, wanted: t.Sequence[Attachment], timeout: float) -> t.Tuple[Object, Object]:
     networks.check_namespaces(wanted)
+    networks.refuse_strangers(wanted)
     before = {key_of(n): networks.spec(n) for n in wanted}
     after = {key_of(n): readable_spec(networks.object_of(n)["spec"], profile_of(n).kind) for n in wanted}
     strangers = []

@@ -74,6 +74,7 @@ from .resources import check_resources, plan_resources
 from .running_cluster import (
     adopt,
     check_api_host,
+    check_attachments,
     check_blocks,
     check_joined,
     check_multus,
@@ -212,6 +213,7 @@ def build_plan(settings: Settings, observations: Observations, today: str, recor
     check_blocks(running, networks, findings)
     check_stack(running, networks, releases, findings)
     check_unplanned(settings, running, networks, releases, findings)
+    check_attachments(running, networks, findings)
     check_multus(settings, running, networks, releases, findings)
     check_shared_nics(running, chosen, networks, settings.pods_per_node, findings)
     check_own_devices(chosen, networks, vipu_of, settings.pods_per_node, findings)

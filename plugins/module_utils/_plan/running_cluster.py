@@ -292,6 +292,25 @@ def check_unplanned(
         )
 
 
+def check_attachments(running: t.Optional[Running], networks: t.Sequence[PlannedNetwork], findings: Findings) -> None:
+    """A NetworkAttachmentDefinition that no network of its name stands behind is somebody else's, and would be lost."""
+    if not running or "fabric_networks" not in running.facts:
+        return
+    there = {each["name"] for each in running.facts["fabric_networks"]}
+    macvlans = {(one["namespace"], one["name"]) for one in networks if "cni" not in one and one["name"] not in there}
+    seen = {(each["namespace"], each["name"]) for each in running.facts.get("attachments", [])}
+    lost = [f"{namespace}/{name}" for namespace, name in sorted(seen & macvlans)]
+    if lost:
+        findings.error(
+            "networks",
+            [running.host],
+            "A NetworkAttachmentDefinition of a planned network's name exists, and no network was created for it.",
+            f"NetworkAttachmentDefinition {', '.join(lost)}",
+            "Give the planned network another name in fabric_networks, or delete the object if nobody needs it: the"
+            " operator would overwrite it.",
+        )
+
+
 def multus_problem(variable: str, wanted: bool, others: t.Sequence[str]) -> t.Tuple[str, str]:
     """What is wrong with multus, if there are two or none, and what to do; both empty if nothing is wrong."""
     if wanted and others:

@@ -465,3 +465,19 @@ helm.Helm(types.SimpleNamespace(params=params), None).upgrade("/chart.tgz", "1")
     assert [line.rpartition(":")[2] for line in (tmp_path / "seen").read_text().split()] == ["1", "1"]
     left = [path for path in temporary.rglob("*") if path.is_file()]
     assert [path.name for path in left if "planted" in path.read_text()] == []
+
+
+@pytest.mark.parametrize(
+    ("release", "chart", "refused"),
+    [
+        (None, "big", False),
+        (RELEASE, "little", False),
+        (RELEASE, "", False),  # a reference that does not contain its name
+        (RELEASE, "big", True),
+        (RELEASE._replace(ours=True), "big", False),
+        (RELEASE._replace(status="uninstalled"), "big", False),
+    ],
+)
+def test_a_release_of_another_chart_stays(release, chart, refused):
+    with pytest.raises(FabricError, match="of another chart") if refused else contextlib.nullcontext():
+        helm.refuse_other_chart(release, chart)

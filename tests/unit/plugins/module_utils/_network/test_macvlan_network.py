@@ -125,6 +125,18 @@ def test_what_is_not_owned_by_a_network_of_ours_is_not_deleted_but_named(monkeyp
     assert cluster.deleted == []
 
 
+@pytest.mark.parametrize("check", [True, False])
+def test_an_object_of_others_with_a_planned_name_is_not_overwritten(monkeypatch, check):
+    cluster = Operator()
+    del cluster.objects["MacvlanNetwork"]
+    with pytest.raises(AssertionError):  # its network was deleted a moment ago: the operator will delete it too
+        run(monkeypatch, cluster)
+    del cluster.objects["NetworkAttachmentDefinition"]["metadata"]["ownerReferences"]
+    with pytest.raises(FabricError, match="no network was created for it") as error:
+        run(monkeypatch, cluster, check=check)
+    assert error.value.where == PLACE
+
+
 def test_an_operator_that_does_not_create_it_again_is_what_to_look_at(monkeypatch):
     cluster = Operator()
     cluster.works = False

@@ -288,6 +288,17 @@ def host(path: str, value: t.Any) -> Fault:
     return Fault(hosts={f"w1/{path}": value})
 
 
+OTHERS = {
+    "namespace": "default",
+    "name": NETWORK["name"],
+    "plugin": "bridge",
+    "nic": "",
+    "mode": "",
+    "addresses": [],
+    "ipam": {"type": "host-local", "subnet": "172.30.0.0/24"},
+}
+
+
 def undone(fault: str) -> t.Dict[str, t.Any]:
     """What hosts say once the fault is no longer there."""
     found = {}
@@ -1077,6 +1088,11 @@ DONE: t.List[t.Tuple[str, t.Union[str, Fault], Done]] = [
         Done("set fabric_pods_per_node to 32 or less", settings={"pods_per_node": 32}),
     ),
     ("subnet", Fault(settings=network(gateway="10.9.0.1")), Done("leave it empty", settings=network())),
+    (
+        "networks",
+        Fault(hosts={"cp1/host/cluster": sites.running(fabric_networks=[], attachments=[OTHERS])}),
+        Done("Give the planned network another name", settings=network(name="rail")),
+    ),
     (
         "subnet",
         Fault(settings=network(subnet="10.55.0.0/30")),  # too small, and no NIC is in it
