@@ -187,6 +187,10 @@ def _ended_early(host: PlacedHost) -> bool:
     return listener is not None and listener["name"] != host.observation.get("listened")
 
 
+def _at(probe: PortProbe) -> str:
+    return probe["host"] if probe["address"] in probe["host"] else f"{probe['host']} ({probe['address']})"
+
+
 def _report(
     port: Port, probes: t.Sequence[t.Tuple[str, PortProbe]], asked: int, component: str, findings: Findings
 ) -> None:
@@ -197,12 +201,17 @@ def _report(
     label = f"{name} ({component})" if component else name
     by_answer: t.Dict[str, t.List[str]] = {}
     for source, probe in probes:
-        by_answer.setdefault(probe["seen"], []).append(f"{source} to {probe['host']} ({probe['address']})")
+        by_answer.setdefault(probe["seen"], []).append(f"{source} to {_at(probe)}")
     seen = "; ".join(f"{SEEN[answer]}: {shorten_list(pairs, NAMES)}" for answer, pairs in by_answer.items())
     step = (
         f"Open {name} in the firewalls of {shorten_list(targets, NAMES)} (nft list ruleset, iptables -S) and in those"
         " between the hosts."
     )
+    if not component and any("V-IPU" in target for target in targets):
+        step = (
+            "Correct its address where it is wrong, in fabric_vipu_hosts or where `vipu` on the host has it from."
+            f" Otherwise o{step[1:]}"
+        )
     if set(by_answer) == {"unresolved"}:
         step = "Write the address in place of the name, or make these hosts resolve the name (DNS, /etc/hosts)."
     findings.error(

@@ -257,6 +257,14 @@ def _seen(problem: SourceProblem) -> str:
     return f"{problem['url']} ({problem['variable']}): {problem['seen']}"
 
 
+def _curl(problem: SourceProblem) -> str:
+    """A command that asks the source. A registry that answers may refuse (401) who has not logged in."""
+    scheme, _colon, rest = problem["url"].partition("://")
+    if scheme == "oci":
+        return f"curl -IL https://{rest.partition('/')[0]}/v2/"
+    return f"curl -fIL {problem['url'].rstrip('/')}/index.yaml" if problem["chart"] else f"curl -fIL {problem['url']}"
+
+
 def _report(problem: SourceProblem, hosts: t.Sequence[str], instead: str, findings: Findings) -> None:
     """instead: a pod network whose source answers."""
     value = "sha256:URL" if problem["variable"].endswith("checksum") else "URL"
@@ -282,7 +290,7 @@ def _report(problem: SourceProblem, hosts: t.Sequence[str], instead: str, findin
         other = f"let {who} reach this one, through fabric_proxy or the firewall"
         step = (
             f"Name a source that answers, {setting}, or {'put it there' if missing else other}."
-            f" Check with `curl -fIL {problem['url']}`."
+            f" Check with `{_curl(problem)}`."
         )
     if instead:
         step += f" Or set fabric_cni to {instead}, whose images are available."

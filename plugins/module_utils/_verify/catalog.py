@@ -67,9 +67,10 @@ CHECK_TYPES: t.Dict[str, CheckType] = {
     "multus_node": CheckType(
         "Multus runs on the node",
         "cluster",
-        "Run the playbook ipu.fabric.fabric. If that changes nothing, multus does not tolerate a taint of the node"
-        " (`kubectl describe node NAME`): remove the taint, or add it to network_operator_tolerations (network operator"
-        " 23.7 and later) and run it again.",
+        "Run the playbook ipu.fabric.fabric. If that changes nothing, `kubectl describe node NAME` shows whether the"
+        " node is Ready and has a taint that multus does not tolerate: remove the taint, or add it to the defaults in"
+        " network_operator_tolerations (network operator 23.7 and later), and run it again. If multus has a pod there,"
+        " `kubectl logs` says why it is not ready.",
     ),
     "node": CheckType(
         "Node is Ready, no pressure",
