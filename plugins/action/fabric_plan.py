@@ -322,7 +322,7 @@ class ActionModule(DelegatingAction, ControllerAction):
         asked: Result = {}
         if "host" in cluster:
             question, where = {"kubeconfig": cluster["kubeconfig"]}, cluster["host"]
-            asked = self.delegate("ipu.fabric.cluster_info", question, where, 0, self.variables)
+            asked = self.delegate_all("ipu.fabric.cluster_info", {where: question}, 0, self.variables)[where]
             if not asked.get("present"):  # no API server answers yet, or the question failed
                 return asked
             cluster = {**asked, "kubeconfig": f"{cluster['kubeconfig']} on {where}"}

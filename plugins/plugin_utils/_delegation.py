@@ -8,6 +8,7 @@ of them, so connection, privileges and interpreter are those of a task with dele
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import json
 import multiprocessing
@@ -15,6 +16,11 @@ import typing as t
 from multiprocessing.connection import Connection
 
 from ansible import constants, context
+
+try:
+    from ansible._internal import _task
+except ImportError:  # before ansible-core 2.19
+    _task = None
 from ansible.executor.task_executor import TaskExecutor
 from ansible.playbook.play_context import PlayContext
 from ansible.plugins.action import ActionBase
@@ -31,6 +37,12 @@ def plain(result: Result) -> Result:
     kept = {key: value for key, value in result.items() if key != "exception" and not key.startswith("_ansible_")}
     data: Result = json.loads(json.dumps(kept, default=str))
     return data
+
+
+def own_context(task: t.Any, job_vars: Result, host: str) -> t.ContextManager[t.Any]:
+    """Since ansible-core 2.21 the executor takes task and variables from a context, and returns an object."""
+    create = getattr(getattr(_task, "TaskContext", None), "create", None)
+    return create(task=task, task_vars=job_vars, host_name=host) if create else contextlib.nullcontext()
 
 
 class DelegatingAction(ActionBase):
@@ -62,7 +74,9 @@ class DelegatingAction(ActionBase):
             "variable_manager": known._variable_manager,
         }
         taken = inspect.signature(TaskExecutor).parameters
-        return plain(TaskExecutor(**{name: value for name, value in executor.items() if name in taken}).run())
+        with own_context(task, executor["job_vars"], task_vars["inventory_hostname"]):
+            found: t.Any = TaskExecutor(**{name: value for name, value in executor.items() if name in taken}).run()
+            return plain(found if isinstance(found, dict) else found.as_result_dict())
 
     def delegate_all(self, module: str, hosts: t.Mapping[str, Result], timeout: int, task_vars: Result) -> Results:
         """What a module returns on each of these hosts with its options, on as many at a time as Ansible has forks."""
