@@ -16,16 +16,16 @@ import typing as t
 from multiprocessing.connection import Connection
 
 from ansible import constants, context
-
-try:
-    from ansible._internal import _task
-except ImportError:  # before ansible-core 2.19
-    _task = None
 from ansible.executor.task_executor import TaskExecutor
 from ansible.playbook.play_context import PlayContext
 from ansible.plugins.action import ActionBase
 
 from ._controller_action import plain_result
+
+try:
+    from ansible._internal import _task
+except ImportError:  # before ansible-core 2.19
+    _task = None
 
 Result = t.Dict[str, t.Any]
 Results = t.Dict[str, Result]
