@@ -33,6 +33,10 @@ class Edited(t.NamedTuple):
     after: Object
 
 
+def made_for(nad: Object, network: Attachment) -> bool:
+    return (profile_of(network).kind, network["name"]) in owners(nad)
+
+
 class Networks:
     """The networks of a cluster."""
 
@@ -71,15 +75,10 @@ class Networks:
                     code="not-found",
                 )
 
-    def refuse_strangers(self, networks: t.Sequence[Attachment]) -> None:
+    def refuse_strangers(self, missing: t.Sequence[Attachment]) -> None:
         """The operator would overwrite a NAD that no network of its name was created for: it is somebody else's."""
-        found = [
-            describe(nad_reference(network))
-            for network in networks
-            if self.current(network) is None
-            for nad in [self.read_nad(network)]
-            if nad is not None and (profile_of(network).kind, network["name"]) not in owners(nad)
-        ]
+        nads = [(network, self.read_nad(network)) for network in missing]
+        found = [describe(nad_reference(network)) for network, nad in nads if nad and not made_for(nad, network)]
         if found:
             raise FabricError(
                 "A NetworkAttachmentDefinition of a planned network's name exists, and no network was created for it.",
@@ -105,7 +104,7 @@ class Networks:
             return None
         before, after = nad_difference(nad, network)
         uids, profile = query("metadata.ownerReferences[].uid", nad) or [], profile_of(network)
-        belongs = profile.namespaced and (profile.kind, network["name"]) in owners(nad)
+        belongs = profile.namespaced and made_for(nad, network)
         owned = is_ours(current) and (belongs or query("metadata.uid", current) in uids)
         return Edited(nad, owned, before, after) if before != after else None
 
@@ -135,8 +134,8 @@ def key_of(network: Attachment) -> str:
 
 def ensure_present(networks: Networks, wanted: t.Sequence[Attachment], timeout: float) -> t.Tuple[Object, Object]:
     networks.check_namespaces(wanted)
-    networks.refuse_strangers(wanted)
     before = {key_of(n): networks.spec(n) for n in wanted}
+    networks.refuse_strangers([network for network in wanted if before[key_of(network)] is None])
     after = {key_of(n): readable_spec(networks.object_of(n)["spec"], profile_of(n).kind) for n in wanted}
     strangers = []
     for network in wanted:

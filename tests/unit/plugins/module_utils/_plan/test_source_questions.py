@@ -225,7 +225,7 @@ def test_each_digest_that_differs_is_one_finding() -> None:
     )
     assert found[0]["next"].endswith("or correct fabric_mirror: {calico: {crds_checksum: sha256:SHA256}}.")
     assert found[-1]["seen"].endswith("(fabric_mirror.apt.kubernetes.key_url): fingerprint CD34, expected AB12")
-    assert "fabric_allow" not in str(found)  # site would refuse it all the same
+    assert "fabric_allow" not in str(found)  # site would still refuse it
     assert "sources" not in sites.errors(plan)
 
 
