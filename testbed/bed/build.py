@@ -46,7 +46,9 @@ class Parts:
 
 
 def _missing(commands: dict[str, str]) -> list[str]:
-    return sorted({package for command, package in commands.items() if not shutil.which(command, path=COMMANDS)})
+    """Packages of commands that are not here; a command can need several."""
+    lacking = [packages for command, packages in commands.items() if not shutil.which(command, path=COMMANDS)]
+    return sorted({package for packages in lacking for package in packages.split()})
 
 
 def need(commands: dict[str, str]) -> None:

@@ -16,7 +16,7 @@ from ansible_collections.ipu.fabric.tests.unit.fixtures.paths import ROOT
 
 sys.path.insert(0, str(ROOT / "testbed"))
 
-from bed import cli, common, estimate, hosts, images, programs, progress, soft_roce, trees, vm, workers
+from bed import build, cli, common, estimate, hosts, images, programs, progress, soft_roce, trees, vm, workers
 
 
 @pytest.fixture(autouse=True)
@@ -427,6 +427,13 @@ def test_debian_mirror_is_the_one_of_apt(tmp_path: Path, monkeypatch: pytest.Mon
         trees.debian_mirror()
     file.write_text(f"URIs: http://security.example/debian-security\n{text}")
     assert trees.debian_mirror() == "http://mirror.example/debian"
+
+
+def test_packages_of_missing_commands(monkeypatch: pytest.MonkeyPatch) -> None:
+    runs: list[tuple[str | Path, ...]] = []
+    monkeypatch.setattr(build, "run", lambda *words, **_options: runs.append(words))
+    build.need({"sh": "dash", "no-such-emulator": "emulator its-firmware", "no-such-tool": "tool"})
+    assert runs[-1][-3:] == ("emulator", "its-firmware", "tool")
 
 
 def test_help_names_every_command() -> None:
