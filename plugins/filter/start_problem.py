@@ -71,11 +71,6 @@ EMPTY = {"list": "[]", "dict": "{}"}  # by type of an option
 JOINED = ("fabric_allow", "fabric_proxy")
 
 
-def has_secret(option: t.Mapping[str, t.Any]) -> bool:
-    """Whether the option must not appear in logs."""
-    return bool(option.get("no_log")) or any(map(has_secret, (option.get("options") or {}).values()))
-
-
 def in_short(message: str, option: t.Mapping[str, t.Any]) -> str:
     """What Ansible says of a value, without the value, and with the key or the form that is probably meant."""
     from ..module_utils._plan.names import ALIKE_KEYS, nearest
@@ -117,6 +112,7 @@ def text_for_list(name: str, option: t.Mapping[str, t.Any], value: object) -> st
 def problem_of(name: str, option: t.Mapping[str, t.Any], value: object) -> str:
     """What is wrong with a value; empty if nothing is."""
     from ..module_utils._common.redaction import redact_text
+    from ..plugin_utils._site_variables import has_secret
 
     plain = json.loads(json.dumps(value, default=str))
     result = ArgumentSpecValidator({name: option}).validate({name: plain})

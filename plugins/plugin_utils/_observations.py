@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ipaddress
 import itertools
 import json
@@ -12,6 +13,7 @@ import typing as t
 from pathlib import Path
 
 from ansible import constants
+from ansible.errors import AnsibleError
 from ansible.module_utils.parsing.convert_bool import boolean
 
 from ..module_utils._common.result import FabricError
@@ -21,6 +23,7 @@ from ..module_utils._host.vipu import split_endpoint
 from ..module_utils._plan import cluster_identity
 from ..module_utils._plan.names import GROUPS, PREFIXES, may_be_ours, meant_connection_variables
 from ._messages import message_of
+from ._site_variables import deciding_variables, shown_value
 
 MODULES = {"host": "host_info", "ports": "port_probe"}
 PARTS = {"host": ("host", "rdma", "vipu"), "ports": ("listener", "probes", "listened")}  # of a result that has several
@@ -90,9 +93,20 @@ def inventory_part(variables: t.Mapping[str, t.Any], groups: t.Sequence[str]) ->
     named = sorted(filter(may_be_ours, variables))
     if named:
         part["variables"] = named
+        decided = {name: text for name in named for text in _decided(variables, name) if text}
+        if decided:
+            part["decided"] = decided
     if boolean(variables.get("rdma_host_reboot", False), strict=False):
         part["reboot"] = True
     return part
+
+
+def _decided(variables: t.Mapping[str, t.Any], name: str) -> t.Iterator[str]:
+    """The value of a variable by which a role decides, as plan.json shows it."""
+    option = deciding_variables().get(name)
+    if option is not None:
+        with contextlib.suppress(AnsibleError):  # a template that needs what is not known yet
+            yield shown_value(option, variables[name])
 
 
 def error_of(source: str, where: str, result: Result) -> t.Dict[str, str]:

@@ -5,11 +5,16 @@
 from __future__ import annotations
 
 import functools
+import hashlib
+import json
 import re
 import typing as t
 from pathlib import Path
 
 from ansible.module_utils.common.yaml import yaml_load
+
+from ..module_utils._common.redaction import redact_text
+from ..module_utils._plan.names import ROLE_PREFIXES
 
 ROLES = Path(__file__).parents[2] / "roles"
 # Variables that playbooks read besides those of the role, and that plays keep for each other.
@@ -37,6 +42,11 @@ OF_PLAYBOOKS = (
     "fabric_support_units",
     "fabric_upgrade_plan",
 )
+# Variables that allow a step or say how long it may take.
+HOW = (
+    "_(timeouts?|force|throttle|retries|backup|kubeconfig|limit|delete_jobs|reboot.*|restart_.*|rotate_.*|allow_.*"
+    "|require_.*)$"
+)
 
 
 Options = t.Dict[str, t.Dict[str, t.Any]]
@@ -47,6 +57,31 @@ def role_options(role: str) -> Options:
     """The argument specification of a role, by the names of its variables."""
     specs = yaml_load((ROLES / role / "meta/argument_specs.yml").read_text(encoding="utf-8"))["argument_specs"]
     return {name: option for entry in specs.values() for name, option in entry.get("options", {}).items()}
+
+
+def has_secret(option: t.Mapping[str, t.Any]) -> bool:
+    """Whether the option must not appear in logs."""
+    return bool(option.get("no_log")) or any(map(has_secret, (option.get("options") or {}).values()))
+
+
+@functools.lru_cache(maxsize=1)
+def deciding_variables() -> Options:
+    """Role variables that decide what site applies: not those that say how it goes on, nor those that it sets."""
+    return {
+        name: option
+        for prefix in ROLE_PREFIXES
+        if prefix not in ("native_workload_", "verify_")
+        for name, option in role_options(prefix[:-1]).items()
+        if name not in passed_variables() and not re.search(HOW, name)
+    }
+
+
+def shown_value(option: t.Mapping[str, t.Any], value: object) -> str:
+    """A variable's value for plan.json: a digest of what may contain a secret."""
+    text = json.dumps(value, default=str, sort_keys=True)
+    if (isinstance(value, (list, dict)) and value) or has_secret(option):
+        return f"sha256:{hashlib.sha256(text.encode()).hexdigest()[:12]}"
+    return redact_text(str(value) if isinstance(value, str) else text)
 
 
 def site_options() -> Options:

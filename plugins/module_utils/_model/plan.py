@@ -171,7 +171,11 @@ class PlannedGpu(t.TypedDict):
     networks: t.List[str]  # those whose NIC is nearest in the PCI tree, or else on its NUMA node; empty: none is near
 
 
-class PlannedHost(t.TypedDict):
+class _PlannedHostOptional(t.TypedDict, total=False):
+    role_variables: t.Dict[str, t.Optional[str]]  # that differ from those of most hosts; null: not set
+
+
+class PlannedHost(_PlannedHostOptional):
     """One host, by its inventory name."""
 
     node: str  # name of its Kubernetes node
@@ -531,7 +535,11 @@ class OwnDevices(t.TypedDict, total=False):
     sriov_policies: t.List[SriovPolicy]  # missing if pods get no VFs
 
 
-class _PlanOptional(OwnDevices, total=False):
+class OfRoles(t.TypedDict, total=False):
+    role_variables: t.Dict[str, str]  # as most hosts have them; digests of long values; missing if none is set
+
+
+class _PlanOptional(OwnDevices, OfRoles, total=False):
     not_proved: t.List[NotProved]  # only in a plan that the playbook prove_cluster derived, without asking hosts
     admission: Admission  # missing if it is off
     nic_groups: t.List[NicGroup]  # missing if the NicClusterPolicy configures the device plugin on all nodes

@@ -35,6 +35,7 @@ TITLES = {
     "nic_groups": "groups of hosts by their NICs",
     "no_proxy": "addresses without the proxy",
     "rdma_resources": "RDMA resources",
+    "role_variables": "variables of roles",
     "sources": "sources of downloads",
     "vipu": "V-IPU",
 }

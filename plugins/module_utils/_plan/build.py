@@ -71,6 +71,7 @@ from .port_table import component_names, uses
 from .proxy import plan_no_proxy
 from .rail_nics import check_alike
 from .resources import check_resources, plan_resources
+from .role_variables import plan_role_variables, with_own_variables
 from .running_cluster import (
     adopt,
     check_api_host,
@@ -247,7 +248,7 @@ def build_plan(settings: Settings, observations: Observations, today: str, recor
             settings, hosts, endpoint, distribution, runtime, virtual, describe_running(running, settings.ipu, releases)
         ),
         "hardening": hardening,
-        "hosts": planned,
+        "hosts": with_own_variables(planned, observations),
         "vipu": vipu,
         "ipu_operator": describe_release(settings),
         "networks": networks,
@@ -261,7 +262,7 @@ def build_plan(settings: Settings, observations: Observations, today: str, recor
         "drift_time": "",
         "findings": [],
     }
-    plan = {**plan, **plan_own_devices(chosen, networks)}
+    plan = {**plan, **plan_own_devices(chosen, networks), **plan_role_variables(observations)}
     if groups:
         plan["nic_groups"] = groups
     if settings.admission != "off":

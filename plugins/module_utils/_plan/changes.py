@@ -138,7 +138,8 @@ def summarize(
         what = "the error is" if errors == 1 else f"{errors} errors are"
         state, left = "errors", f"Nothing is changed until {what} fixed."
     elif state == "nothing":
-        left = "Nothing to do, unless objects have drifted (ipu.fabric.drift)." if drifted is None else "Nothing to do."
+        objects = "objects (ipu.fabric.drift) or " if drifted is None else ""
+        left = f"Nothing to do, unless {objects}files of hosts (ipu.fabric.site --check) have drifted."
     told = [f"{number} {WORDS[word][0]}" for word, number in counts.items()]
     if told:
         first = next(iter(counts.values()))

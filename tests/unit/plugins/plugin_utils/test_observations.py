@@ -1,5 +1,6 @@
 """What hosts reported, out of the variables of a play."""
 
+import re
 import time
 
 import pytest
@@ -148,6 +149,23 @@ def test_failures_are_kept_for_the_plan(result, error):
 def test_other_variables_are_not_read():
     hostvars = {"cp1": {"own_host": {"host": {"hostname": "cp1"}}, "other": {"vipu": VIPU}}, "w1": {}}
     assert observations(hostvars, GROUPS, {"host": ["other"]})["cp1"].keys() == {"groups", "address", "errors", "vipu"}
+
+
+def test_variables_that_roles_decide_by_are_kept_without_secrets():
+    variables = {
+        "rdma_host_mtu": 9000,
+        "network_operator_values": {"operator": {"token": "s3cret"}},
+        "gpu_operator_license_token": "s3cret",
+        "kubernetes_join_throttle": 3,  # says how the run goes
+        "kubernetes_version": "1.36.5",  # site sets it
+        "memlock_mine": 1,
+    }
+    hostvars = {"cp1": variables, "w1": {}}
+    decided = observations(hostvars, GROUPS, RESULTS)["cp1"]["decided"]
+    assert decided.pop("rdma_host_mtu") == "9000"
+    assert decided.keys() == {"network_operator_values", "gpu_operator_license_token"}
+    assert all(re.fullmatch("sha256:[0-9a-f]{12}", digest) for digest in decided.values())
+    assert "decided" not in observations(hostvars, GROUPS, RESULTS)["w1"]
 
 
 def test_the_clock_is_compared_with_the_controllers(monkeypatch):

@@ -214,7 +214,7 @@ def test_the_defaults_of_the_example_are_those_that_the_command_leaves_out():
     assert "artifacts/admin.conf" in train["vars"]["fabric_kubeconfig"]
 
 
-UNDRIFTED = "Nothing to do, unless objects have drifted (ipu.fabric.drift)."
+UNDRIFTED = "Nothing to do, unless objects (ipu.fabric.drift) or files of hosts (ipu.fabric.site --check) have drifted."
 
 
 @pytest.mark.parametrize(
