@@ -102,6 +102,7 @@ STEPS = {
     "network-operator-version": "Set `fabric_network_operator_version` to a release in [releases](releases.md).",
     "networks": "Correct the entry of `fabric_networks`: [keys](networks.md).",
     "node-distribution": "Take hosts of another cluster out of the inventory.",
+    "node-removed": "Run `kubeadm reset --force` there, or give a renamed host its former name.",
     "node-version": "Run `ipu.fabric.upgrade`.",
     "noexec": "Mount the named directory without `noexec`.",
     "ntp": "Open UDP 123 to the servers in `fabric_ntp`, or set others.",

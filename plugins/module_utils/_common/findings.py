@@ -121,6 +121,7 @@ REQUIRED: t.Dict[str, str] = {
     "networks": "the entries of fabric_networks are valid",
     "node-address": "each node has an address of each family of the cluster, on one of its interfaces",
     "node-name": "names of nodes are ones that Kubernetes accepts",
+    "node-removed": "a host that has joined the cluster is one of its nodes",
     "ntp-setup": "the entries of fabric_ntp are valid, and no other service sets the clock",
     "plan-file": "fabric_plan_file is a readable plan of these hosts",
     "plan-moved": "every decision is that of the approved plan",

@@ -26,7 +26,7 @@ START = (
 RENEW = "Run the playbook ipu.fabric.renew_certificates. The cluster is not lost: leave this host as it is."
 REMOVED = (
     "If the host was renamed, give it the name of its node again. If it was removed from the cluster with kubectl"
-    " delete node, finish that with kubeadm reset on it."
+    " delete node, finish that on it: sudo kubeadm reset --force; sudo ip link delete cni0."
 )
 WORKER = "It is a worker of a cluster that runs: take it out of kube_control_plane, and put it into kube_node."
 

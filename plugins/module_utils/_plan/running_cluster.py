@@ -22,7 +22,7 @@ from .._model.stacks import STACKS, stack_name
 from .._network.releases import parse
 from .certificates import RENEW, expired
 from .cluster import normal_endpoint
-from .cluster_identity import is_node
+from .cluster_identity import is_node, trusted_ca
 from .endpoints import is_loopback
 from .hosts import Hosts
 
@@ -470,9 +470,9 @@ def check_nodes(settings: Settings, hosts: Hosts, running: t.Optional[Running], 
 
 
 def check_joined(settings: Settings, hosts: Hosts, running: t.Optional[Running], findings: Findings) -> None:
-    """Each host is a node of a cluster that others manage: site joins none there."""
+    """Each host that site does not join, since others manage the cluster or since it has joined, is a node."""
     nodes = running.facts.get("nodes", []) if running else []
-    if not nodes or settings.manage_kubernetes or findings.has_error("node-distribution"):
+    if not running or not nodes or findings.has_error("node-distribution"):
         return
     # By machine ID and by name: comparing each host with each node would be quadratic.
     by_id = {node["machine_id"]: node for node in nodes if node["machine_id"]}
@@ -482,7 +482,19 @@ def check_joined(settings: Settings, hosts: Hosts, running: t.Optional[Running],
         node = by_id.get(facts["machine_id"]) or by_name.get(facts["hostname"].lower()) if facts else None
         if facts and not (node and is_node(facts, node)):
             lost.append(name)
-    if lost:
+    if settings.manage_kubernetes:
+        joined = [name for name in sorted(lost) if running.ca and trusted_ca(hosts[name].facts) == running.ca]
+        if joined:
+            findings.error(
+                "node-removed",
+                joined,
+                "The host has joined the cluster, which has no node of it any more.",
+                f"nodes of the cluster: {shorten_list(sorted(by_name), 8)}",
+                "If it was renamed, give it the name of its node again. If its node was deleted, finish the removal"
+                " there: sudo kubeadm reset --force; sudo ip link delete cni0. Then site joins it again; or take it out"
+                " of the inventory.",
+            )
+    elif lost:
         findings.error(
             "node-distribution",
             sorted(lost),

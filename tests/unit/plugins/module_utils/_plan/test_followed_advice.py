@@ -846,6 +846,11 @@ DONE: t.List[t.Tuple[str, t.Union[str, Fault], Done]] = [
         Done("Take the hosts of another cluster out", gone=["w1"]),
     ),
     (
+        "node-removed",
+        "others deleted the node of a host",
+        Done("sudo kubeadm reset --force", {"w1/host/kubelet": sites.site()["w1"]["host"]["kubelet"]}),
+    ),
+    (
         "node-name",
         host("host/hostname", "node_12"),
         Done("hostnamectl set-hostname node-12", {"w1/host/hostname": "node-12"}),

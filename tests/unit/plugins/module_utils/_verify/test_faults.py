@@ -442,6 +442,18 @@ FAULTS: t.Dict[str, Fault] = {
     "the cluster has a node that is not in the inventory": Fault(
         hosts={"cp1/host/cluster": sites.running(nodes=[{"name": "w9", "machine_id": "9"}])}
     ),
+    "others deleted the node of a host": Fault(
+        hosts={
+            **{f"{name}/host/kubelet": seen["host"]["kubelet"] for name, seen in sites.finished().items()},
+            "cp1/host/cluster": sites.running(
+                nodes=[
+                    {"name": seen["host"]["hostname"], "machine_id": seen["host"]["machine_id"]}
+                    for name, seen in sites.finished().items()
+                    if name != "w1"
+                ]
+            ),
+        }
+    ),
     "nodes have another container runtime than the site asks for": Fault(hosts={"w1/host/runtime": "docker"}),
     "Docker Engine is asked for together with what only containerd can do": Fault(
         settings={"runtime": "docker", "gpu": True}
