@@ -132,11 +132,11 @@ behind:
   type: bool
   sample: false
 pods:
-  description: Namespace and name of the pods that used the networks.
+  description: Namespace and name of the pods that used the networks, with what creates them again.
   returned: with O(state=absent)
   type: list
   elements: str
-  sample: []
+  sample: [default/train-x7k2p of Job train]
 other_pods:
   description: Namespace and name of the pods on networks that others had the operator create. They stay.
   returned: with O(state=absent) of the network operator

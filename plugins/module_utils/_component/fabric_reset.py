@@ -78,8 +78,8 @@ def decide(settings: Settings, seen: Seen) -> FabricReset:
     refusal = ""
     if asked and users and not seen.force:
         refusal = (
-            f"Nothing may use the fabric when it is removed. Seen: {', '.join(users)}. Next: stop what created them (a"
-            " Deployment, an IPUJob), or have them deleted with -e fabric_reset_force=true."
+            f"Nothing may use the fabric when it is removed. Seen: {', '.join(users)}. Next: delete or stop what"
+            " creates them, or have them deleted with -e fabric_reset_force=true."
             f"{' If pods with GPUs are ending already, run it again when they have ended.' if seen.gpu_pods else ''}"
         )
     elif not asked and left:
@@ -160,7 +160,7 @@ def whereabouts_stays(seen: Seen) -> t.List[str]:
 def found_in(seen: Seen) -> t.Dict[str, t.List[str]]:
     """Rows of the table of what was found."""
     ipu, jobs = (seen.ipu["own"], seen.ipu["jobs"]) if seen.ipu else ([], [])
-    pods = {f"Pod {each}" for each in stack_list(seen, "pods")}  # they have their own row
+    pods = {f"Pod {each.partition(' of ')[0]}" for each in stack_list(seen, "pods")}  # they have their own row
     stays = {
         "the IPU operator's partitions (ipu_operator_keep_tracker)": bool(seen.ipu and seen.ipu["tracker"])
         and seen.keeps_tracker,

@@ -22,7 +22,7 @@ from .._model.profiles import BY_KIND, MELLANOX, SRIOV
 from .._model.stacks import STACKS
 from .address_sets import MALFORMED, pool_names
 from .macvlan_objects import known, owners
-from .removal import SHOWN, Removal, divide, listed_networks, name_of, staying
+from .removal import SHOWN, Removal, divide, listed_networks, name_of, staying, user_names
 from .unplanned import attachment_of, belongs_to, find_users
 
 NV_IPAM = "nv-ipam.nvidia.com/v1alpha1"
@@ -164,7 +164,7 @@ def remove_networks(module: AnsibleModule) -> t.Dict[str, t.Any]:
         names,
         [],
         objects=names,
-        pods=["/".join(name_of(pod)) for pod in staying(found.users)],
+        pods=user_names(found.users),
         other_pods=found.other_users,
         attachments=found.attachments,
         needed_by=found.needed_by,

@@ -29,6 +29,21 @@ def staying(pods: t.Sequence[Object]) -> t.List[Object]:
     return [pod for pod in pods if not pod["metadata"].get("deletionTimestamp")]
 
 
+def user_names(pods: t.Sequence[Object]) -> t.List[str]:
+    """namespace/name of each pod that stays, with what creates it again: default/train-x7k2p of Job train."""
+    return [f"{'/'.join(name_of(pod))}{_creator(pod)}" for pod in staying(pods)]
+
+
+def _creator(pod: Object) -> str:
+    owner = next((each for each in pod["metadata"].get("ownerReferences", ()) if each.get("controller")), None)
+    if not owner:
+        return ""
+    template = pod["metadata"].get("labels", {}).get("pod-template-hash")
+    if owner["kind"] == "ReplicaSet" and template:
+        return f" of Deployment {owner['name'][: -len(template) - 1]}"
+    return f" of {owner['kind']} {owner['name']}"
+
+
 def divide(objects: t.Sequence[Object]) -> t.Tuple[t.List[Object], t.List[Object]]:
     """Objects that this collection made, and those of others."""
     return [obj for obj in objects if is_ours(obj)], [obj for obj in objects if not is_ours(obj)]
@@ -89,12 +104,12 @@ class Removal:
         pods: t.Sequence[Object],
         otherwise: str = f"or set force to true ({FORCE}) to delete them.",
     ) -> None:
-        users = ["/".join(name_of(pod)) for pod in staying(pods)]
+        users = user_names(pods)
         if users:
             raise FabricError(
                 "The networks are in use.",
                 "pods of the cluster",
                 f"{len(users)} pods have an address on them: {shorten_list(users, SHOWN)}",
-                f"Stop what creates these pods (a Deployment, an IPUJob), {otherwise}",
+                f"Delete or stop what creates these pods, {otherwise}",
                 code="unsafe",
             )

@@ -22,7 +22,7 @@ from .._kube.multus import NAD, Name, networks_of, read_ipams
 from .._kube.query import Object, query
 from .._model.operators import Installation
 from .cluster_info import installations
-from .removal import SHOWN, Removal, divide, name_of, staying
+from .removal import SHOWN, Removal, divide, name_of, staying, user_names
 
 NETWORK, POOL, ENDPOINT = "SpiderMultusConfig", "SpiderIPPool", "SpiderEndpoint"
 # Kinds that Spiderpool creates for itself, and kinds that only people create.
@@ -202,7 +202,7 @@ def remove_networks(module: AnsibleModule) -> t.Dict[str, t.Any]:
         names,
         [],
         objects=names,
-        pods=["/".join(name_of(pod)) for pod in staying(found.users)],
+        pods=user_names(found.users),
         needed_by=found.needed_by,
         installations=installed,
         definitions=definitions,

@@ -477,13 +477,13 @@ def check_joined(settings: Settings, hosts: Hosts, running: t.Optional[Running],
     # By machine ID and by name: comparing each host with each node would be quadratic.
     by_id = {node["machine_id"]: node for node in nodes if node["machine_id"]}
     by_name = {node["name"]: node for node in nodes}
-    lost = []
+    lost: t.Dict[str, HostFacts] = {}
     for name, facts in ((name, host.facts) for name, host in hosts.items()):
         node = by_id.get(facts["machine_id"]) or by_name.get(facts["hostname"].lower()) if facts else None
         if facts and not (node and is_node(facts, node)):
-            lost.append(name)
+            lost[name] = facts
     if settings.manage_kubernetes:
-        joined = [name for name in sorted(lost) if running.ca and trusted_ca(hosts[name].facts) == running.ca]
+        joined = [name for name, facts in sorted(lost.items()) if running.ca and trusted_ca(facts) == running.ca]
         if joined:
             findings.error(
                 "node-removed",

@@ -66,6 +66,13 @@ def test_what_is_said(seen, nothing, refusal):
         assert bool(said) == bool(expected)
 
 
+def test_a_pod_with_its_creator_is_in_one_row():
+    stack = {"objects": ["Pod default/a", "IPPool n"], "pods": ["default/a of Job train"], "needed_by": []}
+    table = plan(stacks={"network_operator": stack})["table"]
+    assert [line.split(maxsplit=1)[1] for line in table if line.startswith("objects")] == ["IPPool n"]
+    assert any("default/a of Job train" in line for line in table)
+
+
 def test_an_option_that_would_be_refused_is_not_offered():
     assert "fabric_reset=cluster" not in plan(**NETWORK, removes_cluster=False)["refusal"]
 
