@@ -99,7 +99,7 @@ REQUIRED: t.Dict[str, str] = {
     "cluster-networks": "all fabric networks of the existing cluster are planned",
     "cluster-nodes": "every node of the cluster is in the inventory",
     "cluster-runtime": "`fabric_runtime` matches the container runtime of the nodes",
-    "cluster-stack": "`fabric_stack` matches the stack of the existing networks, and `fabric_multus` its multus",
+    "cluster-stack": "`fabric_stack` matches the existing networks and `fabric_multus` their multus; one operator runs",
     "cluster-version": "`fabric_kubernetes_version` matches the existing cluster",
     "cni": "the pod network is known",
     "endpoint": "the control plane has an address",

@@ -15,8 +15,8 @@ from .._kube.query import Object
 from .._model.plan import DeviceResource, RdmaResource, SriovPolicy
 from .._model.profiles import ETHERNET, SRIOV
 from .._model.wish import Wish
+from .._network.operator_upgrade import ANOTHER, upgrade_refusal, upgrade_steps
 from .._network.operator_upgrade import CHECK as OPERATOR_UPGRADE
-from .._network.operator_upgrade import upgrade_refusal, upgrade_steps
 from .._network.releases import NETWORK_OPERATORS, OTHER_TYPES, components, features, parse, show
 from .multus import check_multus
 from .objects import definitions, device_plugin, home, named
@@ -153,7 +153,7 @@ def installed(settings: Settings, seen: Seen) -> OperatorWish:
     check_admission(settings, can)
     if seen.present:
         check_multus("network_operator", settings.multus, elsewhere(seen.multus, settings))
-    check_only_one(settings, [each["namespace"] for each in seen.network_operators if not is_ours(each, settings)])
+    check_only_one([each["namespace"] for each in seen.network_operators if not is_ours(each, settings)])
     check_driver(settings, nfd)
     check_ipam(settings, seen)
     check_groups(settings, can)
@@ -231,14 +231,11 @@ def check_admission(settings: Settings, can: t.Mapping[str, bool]) -> None:
         )
 
 
-def check_only_one(settings: Settings, others: t.Sequence[str]) -> None:
+def check_only_one(others: t.Sequence[str]) -> None:
     if others:
+        why, step = ANOTHER
         raise FabricError(
-            "The cluster has a network operator already, and two of them undo each other's work.",
-            "Deployments of the cluster",
-            f"one is in namespace {', '.join(others)}",
-            f"Set network_operator_namespace to its namespace if helm calls it {NAME}, or remove it first.",
-            code="not-ours",
+            why, "Deployments of the cluster", f"one is in namespace {', '.join(others)}", step, code="not-ours"
         )
 
 

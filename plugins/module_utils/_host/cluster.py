@@ -51,6 +51,7 @@ MULTUS_IMAGES = ("multus-cni", "multus", "multus-thick", "hardened-multus-cni", 
 POD_CIDR, SERVICE_CIDR = "10.42.0.0/16", "10.43.0.0/16"
 NODES = "/api/v1/nodes"
 SERVERS = f"{NODES}?labelSelector=node-role.kubernetes.io/control-plane"
+RELEASE = "meta.helm.sh/release-name"  # annotation of Helm
 ELSEWHERE = "(from elsewhere)"  # a value that comes from a reference, not from the DaemonSet itself
 BACKEND = "flannel.alpha.coreos.com/backend-type"  # annotation of flannel, which is built into k3s
 
@@ -312,6 +313,12 @@ def chart_names(deployments: ApiObject) -> t.List[str]:
     return sorted({chart for chart in (each.get("helm.sh/chart", "") for each in labels) if chart})
 
 
+def network_operators(deployments: ApiObject) -> t.List[str]:
+    """NAMESPACE/RELEASE of each network operator; an empty release if Helm did not install it."""
+    found = [each["metadata"] for each in deployments.get("items", []) if "network-operator" in image_names(each)]
+    return sorted(f"{each['namespace']}/{each.get('annotations', {}).get(RELEASE, '')}" for each in found)
+
+
 def read_cluster(root: str) -> ClusterFacts:
     """Facts about the cluster of which this host is a control plane."""
     found = find_distribution(root)
@@ -348,7 +355,8 @@ def read_cluster(root: str) -> ClusterFacts:
         pools = nv_ipam_pools(asks("/apis/nv-ipam.nvidia.com/v1alpha1/ippools"))
         ipu = read_ipu(asks)
         fabric = fabric_networks(asks)
-        charts = chart_names(asks(DEPLOYMENTS))
+        deployments = asks(DEPLOYMENTS)
+        charts, operators = chart_names(deployments), network_operators(deployments)
         attachments = read_attachments(
             (each["metadata"].get("namespace", ""), each["metadata"]["name"], each.get("spec", {}).get("config", ""))
             for each in asks(ATTACHMENTS).get("items", [])
@@ -363,6 +371,8 @@ def read_cluster(root: str) -> ClusterFacts:
         facts["dra_nics"] = dra_nics
     if nic_policies:
         facts["nic_policies"] = nic_policies
+    if operators:
+        facts["network_operators"] = operators
     return {
         **facts,
         "answered": True,

@@ -245,6 +245,7 @@ class _ClusterOptional(t.TypedDict, total=False):
     charts: t.List[str]  # likewise; NAME-VERSION of Helm charts, from the labels of Deployments
     built_here: bool  # likewise; the role kubernetes prepared this host
     built_elsewhere: bool  # its API server answers, and the role kubernetes has not prepared this host
+    network_operators: t.List[str]  # missing unless there are some; NAMESPACE/RELEASE, where others may have no release
     multus: t.List[str]  # likewise; DaemonSets of multus, as NAMESPACE/NAME
 
 

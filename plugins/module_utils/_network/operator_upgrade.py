@@ -9,6 +9,10 @@ import typing as t
 from .ipu_release import Refusal
 from .releases import NETWORK_OPERATORS, parse
 
+ANOTHER = (  # what is wrong with a second operator, and what to do
+    "The cluster has a network operator already, and two of them undo each other's work.",
+    "Set network_operator_namespace to its namespace if helm calls it network-operator, or remove it first.",
+)
 CHECK = "network-operator-upgrade"
 
 

@@ -60,7 +60,7 @@ from .ipu_operator import check_ipu_operator, describe_release, labels_in_use
 from .limit import check_limit
 from .macvlan_masters import name_masters
 from .names import check_foreign_variables, check_groups, check_passed, check_variables
-from .network_operator import check_network_operator
+from .network_operator import check_network_operator, check_only_one
 from .network_spec import host_device, read_networks
 from .networks import NetworkRules, plan_networks, taken_addresses
 from .nic_groups import plan_nic_groups
@@ -216,6 +216,7 @@ def build_plan(settings: Settings, observations: Observations, today: str, recor
     check_unplanned(settings, running, networks, releases, findings)
     check_attachments(running, networks, findings)
     check_multus(settings, running, networks, releases, findings)
+    check_only_one(settings, running, releases, findings)
     check_shared_nics(running, chosen, networks, settings.pods_per_node, findings)
     check_own_devices(chosen, networks, vipu_of, settings.pods_per_node, findings)
     check_obstacles(settings, hosts, running, networks, findings)

@@ -8,11 +8,25 @@ import typing as t
 
 from .._common.findings import Findings
 from .._model.plan import Releases
-from .._network.operator_upgrade import CHECK, upgrade_refusal, upgrade_steps
+from .._model.settings import Settings
+from .._model.stacks import STACKS
+from .._network.operator_upgrade import ANOTHER, CHECK, upgrade_refusal, upgrade_steps
 from .._network.releases import NETWORK_OPERATORS, parse, show
 from .running_cluster import Running
 
 CHART = "network-operator-"  # followed by the release, in the label of its Deployment
+
+
+def check_only_one(settings: Settings, running: t.Optional[Running], releases: Releases, findings: Findings) -> None:
+    """Refuse a second operator, as the role would after it has changed hosts."""
+    if not running or releases["stack"] != "network_operator":
+        return
+    stack = STACKS["network_operator"]
+    own = f"{settings.own_multus.namespace or stack.namespace}/{stack.release}"
+    others = [each for each in running.facts.get("network_operators", []) if each != own]
+    if others:
+        why, step = ANOTHER
+        findings.error("cluster-stack", [running.host], why, f"{', '.join(others)} (namespace/release)", step)
 
 
 def check_network_operator(running: t.Optional[Running], releases: Releases, findings: Findings) -> None:

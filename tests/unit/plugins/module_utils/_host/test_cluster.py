@@ -61,7 +61,13 @@ def host(tmp_path, monkeypatch):
     answer("/api/v1/nodes", {"items": [node]})
     answer("/apis/apps/v1/daemonsets", objects("kube-system/kube-proxy", "kube-flannel/kube-flannel-ds"))
     charts = [{"helm.sh/chart": "gpu-operator-26.7.0"}, {"helm.sh/chart": "gpu-operator-26.7.0"}, {"app": "own"}]
-    deployments = [{"metadata": {"name": "own"}}, *({"metadata": {"name": "a", "labels": one}} for one in charts)]
+    image = [{"image": "nvcr.io/nvidia/cloud-native/network-operator:v26.7.0"}]
+    operator = {"namespace": "nets", "name": "o", "annotations": {"meta.helm.sh/release-name": "mine"}}
+    deployments = [
+        {"metadata": {"name": "own"}},
+        {"metadata": operator, "spec": {"template": {"spec": {"containers": image}}}},
+        *({"metadata": {"name": "a", "labels": one}} for one in charts),
+    ]
     answer("/apis/apps/v1/deployments", {"items": deployments})
     return tmp_path, answer
 
@@ -84,6 +90,7 @@ def test_a_cluster(host):
         "ipu": None,
         "fabric_networks": [],
         "charts": ["gpu-operator-26.7.0"],
+        "network_operators": ["nets/mine"],
         "built_here": False,
         "built_elsewhere": True,
         "multus": [],

@@ -421,6 +421,22 @@ def test_a_cluster_has_one_multus(there, settings, seen):
     assert found.get("cluster-stack", {"seen": ""})["seen"] == seen
 
 
+@pytest.mark.parametrize(
+    ("there", "settings", "seen"),
+    [
+        (["nvidia-network-operator/network-operator"], {}, ""),
+        (["fabric/network-operator"], {"own_multus": OwnMultus(namespace="fabric")}, ""),
+        (["kube-system/"], {"stack": "spiderpool"}, ""),
+        (["kube-system/"], {}, "kube-system/ (namespace/release)"),
+        (["kube-system/mine"], {}, "kube-system/mine (namespace/release)"),
+        (["fabric/network-operator"], {}, "fabric/network-operator (namespace/release)"),
+    ],
+)
+def test_a_cluster_has_one_network_operator(there, settings, seen):
+    found = errors(plan(cluster(network_operators=there), manage_kubernetes=False, cni="none", **settings))
+    assert found.get("cluster-stack", {"seen": ""})["seen"] == seen
+
+
 def test_the_multus_of_another_stack_goes_with_it():
     networks = [{"stack": "spiderpool", "name": "rdma-net"}]
     planned = plan(cluster(fabric_networks=networks, multus=["spiderpool/spiderpool-multus"]))
