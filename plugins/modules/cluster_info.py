@@ -320,10 +320,15 @@ mpi:
       sample: [training/resnet]
 rights:
   description: The rights that C(ipu.fabric.site) needs and this user lacks, each a verb and a resource.
-  returned: with V(rights) in O(parts), when only RV(present) and RV(user) are returned besides
+  returned: with V(rights) in O(parts), when only RV(present), RV(silence) and RV(user) are returned besides
   type: list
   elements: str
   sample: [create namespaces, patch nodes]
+silence:
+  description: In check mode, why the API gave no answer, or refused the kubeconfig. Empty if it answered.
+  returned: with V(rights) in O(parts)
+  type: str
+  sample: HTTP 401, Unauthorized
 user:
   description: The user that lacks RV(rights), as the API names it. Empty if it lacks none or the API does not say.
   returned: with V(rights) in O(parts)

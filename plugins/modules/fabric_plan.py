@@ -166,11 +166,11 @@ options:
     description: The user that lacks O(rights), RV(ipu.fabric.cluster_info#module:user).
     type: str
     default: ""
-  api_answers:
+  api_silence:
     description:
-      - Whether the API of a cluster that is managed elsewhere answers with its kubeconfig, as far as it was asked.
-    type: bool
-    default: true
+      - Why the API of a cluster that is managed elsewhere gave no answer, RV(ipu.fabric.cluster_info#module:silence).
+    type: str
+    default: ""
   bundle:
     description: A bundle on the controller, whose list is compared with the plan. Empty is none.
     type: path

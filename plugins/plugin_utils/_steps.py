@@ -523,6 +523,8 @@ class Run:
 
     def interrupted(self, now: float) -> t.List[Line]:
         """What was changed, what may still be running, and that the same command continues the run."""
+        if not (self.step or self.ended):  # Ansible has said why, as for a file that is no YAML
+            return [Line(""), Line("Ended before the first task: the error above says why.", "failed")]
         task, due = self.task, self._due()
         said = "check mode changes nothing" if self.check else _made(self.changes)
         may = task and due and not task.delegate and not (task.quiet or self.check or self.play.check)

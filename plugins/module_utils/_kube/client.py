@@ -307,8 +307,9 @@ class NoCluster(Cluster):
 
     present = False
 
-    def __init__(self) -> None:
+    def __init__(self, silence: str = "") -> None:
         super().__init__(None)
+        self.silence = silence  # why its API gave no answer
 
     def get(self, path: str, **query: t.Any) -> t.Optional[Object]:
         return None
@@ -359,9 +360,11 @@ def connect(module: AnsibleModule) -> Cluster:
     except (CoreException, ApiError, TransportError, OSError) as error:
         if module.check_mode:
             missing = isinstance(auth.get("kubeconfig"), str) and not os.path.exists(os.path.expanduser(where))
-            why = f"there is no file {where}" if missing else where
+            status = getattr(error, "status", 0)
+            silence = f"HTTP {status}, {message_of(error)}" if status else first_line(error)
+            why = f"there is no file {where}" if missing else f"{where}: {silence}"
             module.warn(f"The Kubernetes API did not answer ({why}): its cluster is treated as empty here.")
-            return NoCluster()
+            return NoCluster(silence)
         if "No configuration found" in str(error):
             raise FabricError(
                 "There is no kubeconfig here.",

@@ -496,7 +496,7 @@ class Since(t.TypedDict):
     """What differs from an earlier plan."""
 
     time: str  # when the earlier plan was made; empty: it does not say
-    applied: bool  # site applied that plan; false: it is the last run's plan, which site has not fully applied
+    applied: bool  # site applied that plan; false: it is the last run's plan
     moved: t.List[Moved]
 
 

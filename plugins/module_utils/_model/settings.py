@@ -116,7 +116,7 @@ class Settings:
     bundle: t.Optional[SeenBundle] = None  # None: none is used
     plan_file: t.Optional[PlanFile] = None  # None: the plan need not match any file
     proxy: t.Optional[SiteProxy] = None  # None: there is none
-    api_answers: bool = True  # whether the API of a cluster that others manage answers; true if nobody asked
+    api_silence: str = ""  # why the API of a cluster that others manage gave no answer; empty: it did, or nobody asked
     memlock_limit: str = "infinity"  # the limit that the role memlock sets, in the form of memlock_limit
     rights: t.Sequence[str] = ()  # that the kubeconfig lacks, for a cluster that others manage
     user: str = ""  # the user that this kubeconfig authenticates as; empty: not known

@@ -70,6 +70,7 @@ SIGNALS = (
 )
 _UNITS = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40}
 _DURATION = re.compile(r"[-+]?(0|([0-9]*[.]?[0-9]+(ns|us|µs|ms|s|m|h))+)")
+_QUANTITY = re.compile(r"([0-9]+(?:[.][0-9]*)?)(%|[numkMGTPE]|[KMGTPE]i|[eE][0-9]+|)")
 _THRESHOLD = re.compile(rf"([0-9.]+)(%|{'|'.join(_UNITS)})")
 
 
@@ -86,12 +87,16 @@ def check_fields(given: t.Mapping[str, object], findings: Findings) -> None:
         )
     wrong = [
         f"{name} is {json.dumps(value)}, not {KINDS[name]}" for name, value in given.items() if not _fits(name, value)
+    ] or [
+        f"{name} of evictionHard is {json.dumps(value)}, not a quantity such as 1Gi or 10%"
+        for name, value in _thresholds(given).items()
+        if name in SIGNALS and not _is_threshold(str(value))
     ]
     if wrong:
         findings.error(
             "kubelet-config",
             [],
-            f"{VARIABLE} has a value of the wrong type: kubelets would not start.",
+            f"{VARIABLE} has a value that kubelets can't read: they would not start.",
             "; ".join(wrong),
             'Correct it; in YAML, 250 is a number, "250" a string.',
         )
@@ -152,6 +157,12 @@ def check_eviction(host: PlacedHost, facts: HostFacts, given: t.Mapping[str, obj
             f" {VARIABLE}: {{evictionHard: {{memory.available: 100Mi, nodefs.available: {lower}%,"
             f" imagefs.available: {lower}%, nodefs.inodesFree: 5%}}}}.",
         )
+
+
+def _is_threshold(text: str) -> bool:
+    """A quantity or a percentage up to 100; a kubelet takes 0% and 100% as no threshold."""
+    match = _QUANTITY.fullmatch(text)
+    return match is not None and (match[2] != "%" or float(match[1]) <= 100)
 
 
 def _kept_mb(threshold: object, total: int) -> float:

@@ -270,7 +270,7 @@ def since_headline(since: Since) -> str:
     if since["applied"]:
         what = f"the plan that was applied{', of ' if since['time'] else ''}{since['time']}"
     else:
-        what = f"the plan of {since['time'] or 'the last run'}, which site has not fully applied"
+        what = f"the last plan{', of ' if since['time'] else ''}{since['time']}"
     if not since["moved"]:
         return f"all decisions are as in {what}"
     verb = "differs" if len(since["moved"]) == 1 else "differ"

@@ -387,12 +387,12 @@ def check_own_kubeconfig(settings: Settings, findings: Findings) -> None:
             "Change the server in the kubeconfig to an address of the API that this controller reaches, such as a"
             " control plane's.",
         )
-    elif not settings.api_answers and not findings.has_error("other-cluster"):  # TLS refuses it with a wrong CA
+    elif settings.api_silence and not findings.has_error("other-cluster"):  # TLS refuses it with a wrong CA
         findings.error(
             "kubeconfig",
             [],
-            "The cluster is managed elsewhere, and its API does not answer this controller.",
-            f"no answer from {server} with {path}",
+            "The cluster is managed elsewhere, and its API does not answer this controller, or refuses it.",
+            f"{server} with {path}: {settings.api_silence}",
             "Check that this is the address of the API, that the controller reaches it, and that the token or"
             " certificate in the kubeconfig has not expired. If there is no cluster yet, and ipu.fabric is to build it,"
             " leave out fabric_manage_kubernetes: false.",

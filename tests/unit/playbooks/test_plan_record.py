@@ -28,7 +28,7 @@ def test_a_plan_says_who_made_it_and_changes_nothing(tmp_path):
     assert made["site"] == tmp_path.name
     assert "@" in made["by"]
     again = play(tmp_path, "ipu.fabric.plan", GROUPS, ANSWERS, environment=STEPS, fabric_pods_per_node=4, **GIVEN)
-    assert words(f"differs from the plan of {made['time']}, which site has not fully applied") in words(again.text)
+    assert words(f"differs from the last plan, of {made['time']}") in words(again.text)
     assert "nothing changed." in again.said
     assert "Could not match supplied host pattern" not in first.text + again.text
 

@@ -207,7 +207,7 @@ def test_options_are_the_settings_with_the_defaults_of_the_role():
         "site",
         "questions",
         "download_proxy",
-        "api_answers",
+        "api_silence",
         "rights",
         "user",
         "artifacts_dir",

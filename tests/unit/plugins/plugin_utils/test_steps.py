@@ -423,6 +423,11 @@ def test_an_interrupted_run_names_no_task_that_changes_nothing(options, running,
     assert " ".join(text(run.interrupted(12))).endswith(said)
 
 
+def test_a_run_that_ended_before_it_began_is_not_to_be_repeated():
+    """As with an inventory that is no YAML: Ansible has printed its error."""
+    assert text(Run(0).interrupted(1)) == ["", "Ended before the first task: the error above says why."]
+
+
 def test_a_play_without_hosts():
     run = begun(Play("Reset the cluster", (), whole=False))
     assert text(run.no_hosts(1)) == []

@@ -826,9 +826,7 @@ DONE: t.List[t.Tuple[str, t.Union[str, Fault], Done]] = [
     (
         "kubeconfig",
         "the API of a cluster that others manage does not answer the controller",
-        Done(
-            "Check that this is the address of the API, that the controller reaches it", settings={"api_answers": True}
-        ),
+        Done("Check that this is the address of the API, that the controller reaches it", settings={"api_silence": ""}),
     ),
     (
         "kubeconfig",

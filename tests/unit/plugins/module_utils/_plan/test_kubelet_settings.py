@@ -35,7 +35,7 @@ def disk(free, total, **seen):
         (disk(74000, 500000), {"memory.available": "100Mi"}, []),  # it replaces upstream's
         (disk(74000, 500000), {"imagefs.available": "1%"}, []),
         (disk(74000, 500000), {"nodefs.available": "80Gi"}, ["error"]),
-        (disk(74000, 500000), {"nodefs.available": "70Gi", "imagefs.available": "wrong"}, []),
+        (disk(74000, 500000), {"nodefs.available": "70Gi", "imagefs.available": "1"}, []),
     ],
 )
 def test_a_kubelet_needs_a_part_of_its_disk(seen, thresholds, expected):
@@ -61,6 +61,15 @@ def test_how_much_a_kubelet_lacks_is_said():
         ({}, []),
         ({"maxPods": 250, "authentication": {"anonymous": {"enabled": False}}}, []),
         ({"evictionHard": {"imagefs.availble": "5%", "nodefs.available": "1%"}}, [("error", "imagefs.availble")]),
+        (
+            {"evictionHard": {"nodefs.available": "ten"}},
+            [("error", 'nodefs.available of evictionHard is "ten", not a quantity such as 1Gi or 10%')],
+        ),
+        (
+            {"evictionHard": {"nodefs.available": "110%"}},
+            [("error", 'nodefs.available of evictionHard is "110%", not a quantity such as 1Gi or 10%')],
+        ),
+        ({"evictionHard": {"nodefs.available": "1e9", "memory.available": "1.5Gi"}}, []),
         ({"evictionHard": "5%"}, [("error", 'evictionHard is "5%", not a mapping of strings')]),
         ({"maxpods": 250}, [("warning", "maxpods (did you mean maxPods?)")]),
         ({"swap": True, "maxPods": 250}, [("warning", "swap")]),

@@ -417,7 +417,7 @@ FAULTS: t.Dict[str, Fault] = {
         settings={
             "manage_kubernetes": False,
             "kubeconfig": Kubeconfig("/srv/admin.conf", "https://10.88.0.99:6443"),
-            "api_answers": False,
+            "api_silence": "HTTP 401, Unauthorized",
         }
     ),
     "the kubeconfig of a cluster that others manage may only look": Fault(
