@@ -69,7 +69,24 @@ def find_running(hosts: Hosts, managed: bool, findings: Findings) -> t.Optional[
             f"{error} (kubectl with {kubeconfig})",
             RENEW if EXPIRED in error else step,
         )
+    elif not managed and not any(facts["present"] for facts in seen.values()):
+        answers = [(host.name, host.facts) for host in planes]
+        nodes = [name for name, facts in answers if facts and (facts["kubelet"]["server"] or facts.get("kubernetes"))]
+        _report_workers(nodes, findings)
     return None
+
+
+def _report_workers(planes: t.Sequence[str], findings: Findings) -> None:
+    """Without a control plane nothing is known of a cluster that others manage, such as its networks and operators."""
+    if planes:
+        findings.warning(
+            "cluster-unread",
+            planes,
+            "The existing cluster can't be compared with the plan: these hosts look like workers of it.",
+            "no administrator's kubeconfig, such as /etc/kubernetes/admin.conf, on a host of kube_control_plane",
+            "Put a control plane into kube_control_plane, and workers into kube_node. If they are there, restore"
+            " that file.",
+        )
 
 
 def _where_to_look(facts: t.Optional[HostFacts]) -> t.Tuple[str, str]:

@@ -323,6 +323,16 @@ OF_OTHERS = {
     "nfd": "Remove one of them.",
     "multus_once": "Remove one of them: each overwrites the other's CNI configuration.",
     "multus_node": "Add tolerations of the node's taints to the DaemonSet of multus, or remove the taints.",
+    "policy": "Look at the operator's pods that are not ready: `kubectl -n nvidia-network-operator get pods -o wide`.",
+    "network": "`kubectl describe macvlannetwork NAME` or `kubectl describe spidermultusconfig NAME` has the reason.",
+    "attachment": "Apply the network again with what made it, then recreate its pods.",
+    "unique": "Give the network one pool of its own, then recreate its pods.",
+    **dict.fromkeys(
+        ("default_route", "main_routes"),
+        "Remove `gateway` and `routes` from the IPAM of the network, then recreate its pods.",
+    ),
+    "gid": "If `rdma system` on the host does not say shared, run `rdma system set netns shared` before any pod has the"
+    " device. The device must support RoCE v2.",
     "address": "Look for what else gives out addresses of this subnet.",
     "ip_pool": "Widen the range or the pool of the network.",
     "pool_overlap": "Give one of them another range.",

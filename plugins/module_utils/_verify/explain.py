@@ -22,6 +22,7 @@ WIDTH = 78
 NETWORKS_KEY = "k8s.v1.cni.cncf.io/networks"
 RDMA_NAME = re.compile(r"rdma|roce|sriov|hca|mlnx|vf\b", re.IGNORECASE)
 NAMED = 6  # networks and resources to list in a next step
+AGAIN = "Then delete the pod and have it created again: networks are attached when it starts."
 
 
 @dataclass(frozen=True)
@@ -209,7 +210,7 @@ def network_lacks(pod: PodSeen) -> t.Iterator[Lack]:
         yield Lack(
             "no network but the cluster's",
             f"it has no annotation {NETWORKS_KEY}",
-            f"Annotate the pod template with a network ({known}).",
+            f"Put the annotation with a network ({known}) into the manifest that creates the pod. {AGAIN}",
         )
     for network in pod.networks:
         name = network.name.partition("/")[2]
@@ -218,7 +219,7 @@ def network_lacks(pod: PodSeen) -> t.Iterator[Lack]:
             yield Lack(
                 f"no network {network.name}",
                 f"it is in another namespace: {', '.join(elsewhere)}; a name without a namespace means the pod's own",
-                f"Write {elsewhere[0]} in the annotation {NETWORKS_KEY}.",
+                f"Write {elsewhere[0]} in the annotation {NETWORKS_KEY}. {AGAIN}",
             )
         elif not network.exists and not pod.served:
             yield Lack(
@@ -231,13 +232,13 @@ def network_lacks(pod: PodSeen) -> t.Iterator[Lack]:
                 f"no network {network.name}",
                 "there is no NetworkAttachmentDefinition of this name",
                 f"Correct the annotation {NETWORKS_KEY}, or create that network. The cluster has:"
-                f" {shown(pod.available or (), 'none')}.",
+                f" {shown(pod.available or (), 'none')}. {AGAIN}",
             )
         elif network.fault:
             yield Lack(
                 f"no network {network.name}",
                 network.fault,
-                "Check that multus runs on the node, then delete the pod: networks are attached when it starts.",
+                f"Check that multus runs on the node. {AGAIN}",
             )
 
 

@@ -202,6 +202,15 @@ def test_a_cluster_that_gives_no_answer(manage):
     assert "cluster-unread" not in errors(plan(cluster(**silent), allow=["cluster-unread"]))
 
 
+def test_a_worker_in_the_place_of_a_control_plane_is_said():
+    """Nothing is known then of a cluster that others manage, and nothing of theirs was looked for."""
+    hosts = finished()
+    hosts["cp1"]["host"]["cluster"] = site()["cp1"]["host"]["cluster"]
+    warning = errors(plan(hosts, manage_kubernetes=False), "warning")["cluster-unread"]
+    assert warning["hosts"] == ["cp1"]
+    assert "cluster-unread" not in errors(plan(site(), manage_kubernetes=False), "warning")
+
+
 def test_what_a_worker_has_left_of_an_earlier_life_is_not_the_cluster():
     hosts = site()
     hosts["w1"]["host"]["cluster"] = running(pod_networks=[FLANNEL])

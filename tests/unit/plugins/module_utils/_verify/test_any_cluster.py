@@ -8,7 +8,7 @@ import typing as t
 import pytest
 from ansible_collections.ipu.fabric.plugins.module_utils._model.checks import Check, Expect
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.derived import derive_plan
-from ansible_collections.ipu.fabric.plugins.module_utils._verify.catalog import ONE_ADDRESS
+from ansible_collections.ipu.fabric.plugins.module_utils._verify.catalog import OF_OTHERS, ONE_ADDRESS
 from ansible_collections.ipu.fabric.plugins.module_utils._verify.checks import check_fabric, outcome
 from ansible_collections.ipu.fabric.plugins.module_utils._verify.pod_manifests import pod_manifest
 from ansible_collections.ipu.fabric.plugins.module_utils._verify.pods import second_targets, targets
@@ -149,3 +149,7 @@ def test_each_network_of_devices_takes_one(cni: str, count: str) -> None:
     manifest = pod_manifest(targets(t.cast(t.Any, plan))[0], t.cast(t.Any, plan), node, test_pods.OPTIONS)
     limits = t.cast(t.Any, manifest)["spec"]["containers"][-1]["resources"]["limits"]
     assert limits == {"rdma/shared": count}
+
+
+def test_what_to_do_on_a_cluster_of_others_names_no_setting_of_ours():
+    assert not [advice for advice in OF_OTHERS.values() if "fabric_" in advice or "ipu.fabric" in advice]
