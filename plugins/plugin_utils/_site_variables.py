@@ -13,7 +13,8 @@ from pathlib import Path
 
 from ansible.module_utils.common.yaml import yaml_load
 
-from ..module_utils._common.redaction import redact_text
+from ..module_utils._common.redaction import redact, redact_text
+from ..module_utils._common.secrets import NOT_SHOWN
 from ..module_utils._plan.names import ROLE_PREFIXES
 
 ROLES = Path(__file__).parents[2] / "roles"
@@ -77,11 +78,13 @@ def deciding_variables() -> Options:
 
 
 def shown_value(option: t.Mapping[str, t.Any], value: object) -> str:
-    """A variable's value for plan.json: a digest of what may contain a secret."""
-    text = json.dumps(value, default=str, sort_keys=True)
-    if (isinstance(value, (list, dict)) and value) or has_secret(option):
-        return f"sha256:{hashlib.sha256(text.encode()).hexdigest()[:12]}"
-    return redact_text(str(value) if isinstance(value, str) else text)
+    """A variable's value for plan.json, without secrets, and as a digest if it is a list or dictionary."""
+    if has_secret(option):
+        return NOT_SHOWN
+    if isinstance(value, str):
+        return redact_text(value)
+    text = json.dumps(redact(json.loads(json.dumps(value, default=str))), sort_keys=True)
+    return f"sha256:{hashlib.sha256(text.encode()).hexdigest()[:12]}" if isinstance(value, (list, dict)) else text
 
 
 def site_options() -> Options:

@@ -482,7 +482,7 @@ class _Optional(ObservedParts, total=False):
     recalled: str  # when it was observed, in ISO 8601, if that was in an earlier run
     reboot: bool  # the site allows the role rdma_host to reboot the host
     variables: t.List[str]  # names of those that begin like the collection's own
-    decided: t.Dict[str, str]  # values of role variables that the plan does not take, by name; digests of long ones
+    decided: t.Dict[str, str]  # values of role variables that the plan does not take, without secrets
     reached: str  # IP address by which Ansible reaches the host, from the inventory
 
 

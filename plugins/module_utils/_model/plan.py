@@ -536,7 +536,7 @@ class OwnDevices(t.TypedDict, total=False):
 
 
 class OfRoles(t.TypedDict, total=False):
-    role_variables: t.Dict[str, str]  # as most hosts have them; digests of long values; missing if none is set
+    role_variables: t.Dict[str, str]  # as most hosts have them, without secrets; lists as digests
 
 
 class _PlanOptional(OwnDevices, OfRoles, total=False):
