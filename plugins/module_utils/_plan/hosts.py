@@ -126,10 +126,11 @@ def check_inventory(
         )
     etcd = {name for name, host in hosts.items() if "etcd" in host.groups}
     if managed and etcd and etcd != set(planes):
+        sides = (("etcd", etcd - set(planes)), ("kube_control_plane", set(planes) - etcd))
         findings.warning(
             "etcd-group",
             sorted(etcd ^ set(planes)),
             "etcd runs on every control plane, and nowhere else.",
-            "group etcd names other hosts than kube_control_plane",
+            "; ".join(f"only in {group}: {', '.join(sorted(names))}" for group, names in sides if names),
             "Name the same hosts in both groups.",
         )

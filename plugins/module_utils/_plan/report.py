@@ -197,7 +197,8 @@ def _hardening_facts(hardening: Hardening) -> t.List[t.Tuple[str, str]]:
         if each["changes"]:
             lines.append(("", f"changes on {each['host']}: {'; '.join(each['changes'])}"))
         if each["kept"]:
-            lines.append(("", f"stays on {each['host']}, set by the site: {'; '.join(each['kept'])}"))
+            where = f"stays on {each['host']}, set in kubernetes_cluster_config or by hand"
+            lines.append(("", f"{where}: {'; '.join(each['kept'])}"))
     return lines
 
 

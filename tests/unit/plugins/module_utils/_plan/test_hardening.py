@@ -63,7 +63,7 @@ def test_what_the_site_has_set_is_said_too():
     hosts["cp1"]["host"]["control_plane"]["arguments"]["kube-apiserver"]["profiling"] = "true"
     planned = plan(hosts)
     assert planned["hardening"]["due"][0]["changes"] == []
-    assert "stays on cp1, set by the site: profiling" in " ".join(as_text(planned).split())
+    assert "stays on cp1, set in kubernetes_cluster_config or by hand: profiling" in " ".join(as_text(planned).split())
 
 
 SHORT = {"name": "service-account-extend-token-expiration", "value": "false"}
