@@ -37,6 +37,7 @@ from ..module_utils._plan.record import (
     parse_plan,
     record,
     with_drift,
+    with_fabric,
     without_drift,
 )
 from ..module_utils._plan.recording import Recording, recorded
@@ -229,13 +230,14 @@ def was_proved(folder: str) -> bool:
 
 
 def keep_applied(
-    plan: Plan, cluster: t.Mapping[str, str], options: t.Dict[str, t.Any], check_mode: bool
+    plan: Plan, cluster: t.Mapping[str, str], options: t.Dict[str, t.Any], only_fabric: bool
 ) -> t.Dict[str, t.Any]:
-    """Save the plan as the one that site applied, with which later ones are compared, and say what to do next."""
+    """Save the plan as the one that was applied, with which later ones are compared, and say what to do next."""
     folder, applied = options["artifacts_dir"], without_drift(plan)
-    if folder and not check_mode:
-        texts = {**plan_files(folder, applied, options["plan_file"]), APPLIED: json.dumps(applied) + "\n"}
-        write_files(folder, texts, "fabric_artifacts_dir")
+    if folder:
+        saved = with_fabric(earlier_plans(folder).applied, applied) if only_fabric else applied
+        kept = {APPLIED: json.dumps(saved) + "\n"} if saved is not None else {}
+        write_files(folder, {**plan_files(folder, applied, options["plan_file"]), **kept}, "fabric_artifacts_dir")
     here, path = os.environ.get("PWD", ""), str(COLLECTION / "docs/examples")
     usual = cluster["kubeconfig"] == os.path.join(here, "artifacts/admin.conf")
     examples = os.path.relpath(path, here) if here and path.startswith(f"{here}/") else path
@@ -286,8 +288,10 @@ class ActionModule(DelegatingAction, ControllerAction):
             return add_drift(plan, drift, options, self._task.check_mode)
         if scope == "derived":
             return keep_derived(plan, options["artifacts_dir"], self._task.check_mode)
-        if scope == "applied":
-            return keep_applied(plan, cluster, options, self._task.check_mode)
+        if scope in ("applied", "applied_fabric"):
+            if self._task.check_mode:
+                options["artifacts_dir"] = ""
+            return keep_applied(plan, cluster, options, only_fabric=scope == "applied_fabric")
         if scope == "upgrade":
             return make_upgrade(observations, cluster, options)
         path = options.pop("observations")

@@ -55,9 +55,11 @@ options:
         what prevents it.
       - V(drift) adds O(drift) to O(plan), and rewrites its files.
       - V(applied) saves O(plan) as the applied plan, with which later plans are compared.
+      - V(applied_fabric) does so after a run that left Kubernetes and the hosts' settings as they are, and keeps what
+        the applied plan says of these. Where the site builds the cluster and no plan was applied, none is saved.
       - V(derived) describes O(plan), which M(ipu.fabric.cluster_info) derived from a cluster, and writes its files.
     type: str
-    choices: [plan, preflight, ports, cluster, upgrade, drift, applied, derived]
+    choices: [plan, preflight, ports, cluster, upgrade, drift, applied, applied_fabric, derived]
     default: plan
   plan:
     description: The plan, for O(scope=drift), O(scope=applied) and O(scope=derived).

@@ -14,6 +14,8 @@ from .approved import Content, hosts_of, since
 from .changes import Drifted, summarize
 from .report import split_drift
 
+OF_HOSTS = ("kubernetes_", "memlock_", "rdma_host_")  # roles whose variables the playbook fabric does not apply
+
 
 class Earlier(t.NamedTuple):
     """Plans of earlier runs. None: there was none."""
@@ -79,6 +81,23 @@ def with_drift(plan: Plan, drift: t.Sequence[Drift], now: str) -> Plan:
 def without_drift(plan: Plan) -> Plan:
     """The plan after site has run: drift that was seen earlier is outdated."""
     return _summed({**plan, "drift": None, "drift_time": ""})
+
+
+def with_fabric(applied: t.Optional[Content], plan: Plan) -> t.Optional[Content]:
+    """The applied plan after a run of the fabric alone: of Kubernetes and the hosts it says what it said before.
+
+    None: Kubernetes is the site's, and no plan of it was applied.
+    """
+    if applied is None:
+        return plan if plan["hardening"] is None else None
+    before, now = applied.get("role_variables"), plan.get("role_variables", {})
+    stay = before.items() if isinstance(before, dict) else ()
+    variables = {
+        **{name: value for name, value in now.items() if not name.startswith(OF_HOSTS)},
+        **{name: value for name, value in stay if name.startswith(OF_HOSTS)},
+    }
+    kept = {key: applied[key] for key in ("cluster", "hardening") if key in applied}
+    return {**plan, **kept, **({"role_variables": variables} if variables else {})}
 
 
 def known_findings(last: t.Optional[Content]) -> t.List[Finding]:

@@ -8,7 +8,13 @@ import pytest
 import yaml
 from ansible_collections.ipu.fabric.plugins.module_utils._plan import report as plan_report
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.approved import decisions
-from ansible_collections.ipu.fabric.plugins.module_utils._plan.record import Earlier, name_site, parse_plan, record
+from ansible_collections.ipu.fabric.plugins.module_utils._plan.record import (
+    Earlier,
+    name_site,
+    parse_plan,
+    record,
+    with_fabric,
+)
 from ansible_collections.ipu.fabric.plugins.plugin_utils._render.pages import plan_page
 from ansible_collections.ipu.fabric.tests.unit.fixtures.paths import ROOT
 from ansible_collections.ipu.fabric.tests.unit.fixtures.site import change, finished, plan, running, site
@@ -255,3 +261,19 @@ def test_drift_goes_with_what_it_was_seen_in(hosts, there, drift, stays):
     now = record(plan(seen), LATER, Earlier(last, None))
     assert (now["drift"], now["drift_time"]) == ((drift, MADE["time"]) if stays else (None, ""))
     assert ("Drift at" in now["summary"]["line"]) is stays
+
+
+def test_a_run_of_the_fabric_alone_has_not_applied_kubernetes():
+    """Its settings would otherwise never be a difference again."""
+    hosts = site()
+    hosts["cp1"]["decided"] = {"kubernetes_sysctl": "a", "network_operator_values": "b"}
+    now = plan(hosts, pod_cidr="10.96.128.0/17", service_cidr="10.96.0.0/17")
+    assert with_fabric(None, now) is None
+    assert with_fabric(None, {**now, "hardening": None}) == {**now, "hardening": None}
+    before = {**plan(site()), "role_variables": {"kubernetes_sysctl": "c", "network_operator_values": "d"}}
+    for host in hosts.values():
+        host["decided"] = {"kubernetes_sysctl": "a", "network_operator_values": "b"}
+    saved = with_fabric(before, plan(hosts, pods_per_node=4, cluster_config={"clusterName": "x"}))
+    assert saved["role_variables"] == {"kubernetes_sysctl": "c", "network_operator_values": "b"}
+    assert saved["cluster"] == before["cluster"]
+    assert saved["networks"] != before["networks"]
