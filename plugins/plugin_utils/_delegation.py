@@ -27,6 +27,15 @@ try:
 except ImportError:  # before ansible-core 2.19
     _task = None
 
+if _task:
+
+    def untemplated(options: t.Any) -> t.Any:
+        """Only text that is marked as trusted is a template."""
+        return options
+
+else:
+    from ansible.utils.unsafe_proxy import wrap_var as untemplated  # type: ignore[no-redef]  # what a host has said must not run here
+
 Result = t.Dict[str, t.Any]
 Results = t.Dict[str, Result]
 NO_ANSWER = plain_result("The process that asked this host ended without an answer.", "failed")
@@ -59,7 +68,7 @@ class DelegatingAction(ActionBase):
     def delegate(self, module: str, options: Result, host: str, timeout: int, task_vars: Result) -> Result:
         """What a module returns on this host, as if a task were delegated to it."""
         task = self._task.copy()
-        task.action, task.args = module, dict(options)
+        task.action, task.args = module, untemplated(dict(options))
         task.delegate_to, task.loop, task.timeout = host, None, timeout
         known = task_vars["hostvars"]
         executor = {

@@ -20,8 +20,10 @@ from ..module_utils._common.result import FabricError
 from ..module_utils._common.text import HUNG, HUNG_STEP
 from ..module_utils._host.facts import clock_offset
 from ..module_utils._host.vipu import split_endpoint
+from ..module_utils._model.observation import ObservedParts
 from ..module_utils._plan import cluster_identity
 from ..module_utils._plan.names import GROUPS, PREFIXES, may_be_ours, meant_connection_variables
+from ..module_utils._plan.shapes import first_fault
 from ._messages import message_of
 from ._site_variables import deciding_variables, shown_value
 
@@ -44,6 +46,13 @@ CAUSES = {
     "Could not resolve hostname": "Correct the host's name in the inventory, or set ansible_host to its address there.",
     "sudo: not found": "Install sudo there, or set ansible_become to false if ansible_user is root.",
 }
+UNREADABLE = {
+    "what": "The answer of the host is not what the module returns.",
+    "where": "the host",
+    "next_step": "Find out what answers there: another Python, or somebody else's program. Until then, take the host"
+    " out of the inventory.",
+}
+KINDS = t.get_type_hints(ObservedParts)
 Result = t.Mapping[str, t.Any]
 Collected = t.Dict[str, t.Any]  # an Observation, as far as it is collected
 
@@ -145,13 +154,30 @@ def misspelt(variables: t.Mapping[str, t.Any]) -> str:
 
 def add_result(observation: Collected, part: str, result: Result) -> None:
     """Add what one module returned, or how it failed; nothing if it did not run."""
-    observation.update({name: result[name] for name in PARTS.get(part, (part,)) if name in result})
+    found = {name: result[name] for name in PARTS.get(part, (part,)) if name in result}
+    faults = [first_fault(value, KINDS[name], name) for name, value in found.items()]
+    faults += [vipu_fault(found["vipu"])] if "vipu" in found and not any(faults) else []
+    if any(faults):
+        fault = {**UNREADABLE, "seen": next(filter(None, faults))}
+        observation["errors"].append(error_of("host", MODULES[part], {"error": fault}))
+        return
+    observation.update(found)
     if part == "host" and "host" in result:
         for source, failure in result.get("failures", {}).items():
             named = source if source == "vipu" else "host"
             observation["errors"].append(error_of(named, MODULES[part], {"error": failure}))
     elif part not in result and "msg" in result and not result.get("skipped"):
         observation["errors"].append(error_of("host", MODULES[part], result))
+
+
+def vipu_fault(vipu: t.Mapping[str, t.Any]) -> str:
+    """What is wrong with a controller that a host names: other hosts are asked to connect to it."""
+    try:
+        split_endpoint(vipu["host"])
+        ipaddress.ip_address(vipu["address"] or "0.0.0.0")
+    except ValueError as error:
+        return f"vipu: {error}"
+    return "" if 0 < vipu["port"] < 65536 else f"vipu/port is {vipu['port']}"
 
 
 def results_of(

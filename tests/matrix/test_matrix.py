@@ -30,6 +30,17 @@ init_plugin_loader([sys.argv[1]])
 for path in sorted(pathlib.Path(sys.argv[1]).glob("ansible_collections/ipu/fabric/plugins/**/*.py")):
     importlib.import_module(".".join(path.relative_to(sys.argv[1]).with_suffix("").parts))
 """
+# What a host has named, such as a V-IPU controller, is an option of a module that other hosts run.
+NO_TEMPLATE = """
+import sys
+from ansible.parsing.dataloader import DataLoader
+from ansible.plugins.loader import init_plugin_loader
+from ansible.template import Templar
+init_plugin_loader([sys.argv[1]])
+from ansible_collections.ipu.fabric.plugins.plugin_utils._delegation import untemplated
+said = {"connect": [{"host": "{{ 6 * 7 }}"}]}
+assert Templar(loader=DataLoader(), variables={}).template(untemplated(said)) == said
+"""
 
 
 def names(pattern: str) -> list[str]:
@@ -40,6 +51,12 @@ def names(pattern: str) -> list[str]:
 def test_code_is_imported(cells: Cells, core: str, python: str) -> None:
     cell = cells(core, python)
     cell.run("python", "-c", IMPORT_ALL, str(cell.collections))
+
+
+@every_core
+def test_what_a_host_says_is_no_template(cells: Cells, core: str, python: str) -> None:
+    cell = cells(core, python)
+    cell.run("python", "-c", NO_TEMPLATE, str(cell.collections))
 
 
 @every_cell

@@ -2,15 +2,21 @@
 
 import re
 import time
+from unittest.mock import ANY
 
 import pytest
 from ansible_collections.ipu.fabric.plugins.plugin_utils._observations import (
     members,
     observations,
 )
+from ansible_collections.ipu.fabric.tests.unit.fixtures.site import site
 
 GROUPS = {"all": ["w1", "cp1", "db"], "kube_control_plane": ["cp1"], "kube_node": ["w1"], "rack1": ["w1"]}
 RESULTS = {"host": ["own_host", "others_host"], "listener": ["my_listener"]}
+HOST = {key: value for key, value in site()["cp1"]["host"].items() if key != "sources"}
+HOST["time"] = {key: value for key, value in HOST["time"].items() if key != "offset"}
+SEEN = {**HOST, "time": ANY}  # with the clock's offset
+RDMA = site()["w1"]["rdma"]
 VIPU = {"host": "vipu", "port": 8090, "address": "10.5.0.20", "version": "1", "source": "json"}
 
 
@@ -21,24 +27,24 @@ def test_members():
 def test_answers_of_the_play():
     hostvars = {
         "cp1": {
-            "own_host": {"changed": False, "host": {"hostname": "cp1"}, "rdma": {"links": []}, "failures": {}},
+            "own_host": {"changed": False, "host": HOST, "rdma": RDMA, "failures": {}},
             "my_listener": {"skipped": True, "msg": "Conditional result was False"},
         },
-        "w1": {"ip": "10.88.0.12", "own_host": {"host": {"hostname": "w1"}, "vipu": VIPU}},
+        "w1": {"ip": "10.88.0.12", "own_host": {"host": HOST, "vipu": VIPU}},
     }
     assert observations(hostvars, GROUPS, RESULTS) == {
         "cp1": {
             "groups": ["kube_control_plane"],
             "address": "",
             "errors": [],
-            "host": {"hostname": "cp1"},
-            "rdma": {"links": []},
+            "host": SEEN,
+            "rdma": RDMA,
         },
         "w1": {
             "groups": ["kube_node", "rack1"],
             "address": "10.88.0.12",
             "errors": [],
-            "host": {"hostname": "w1"},
+            "host": SEEN,
             "vipu": VIPU,
         },
     }
@@ -47,14 +53,12 @@ def test_answers_of_the_play():
 def test_hosts_outside_the_limit():
     """Every host of the play has what a task with run_once registered."""
     delegated = {
-        "others_host": {
-            "hosts": {"cp1": {"host": {"hostname": "cp1"}, "rdma": {"links": []}, "vipu": VIPU}, "db": {"vipu": VIPU}}
-        },
+        "others_host": {"hosts": {"cp1": {"host": HOST, "rdma": RDMA, "vipu": VIPU}, "db": {"vipu": VIPU}}},
     }
     groups = {**GROUPS, "kube_node": ["w1", "w2"]}
     seen = observations({"cp1": {}, "w1": delegated, "w2": delegated}, groups, RESULTS)
-    assert seen["cp1"]["host"] == {"hostname": "cp1"}
-    assert seen["cp1"]["rdma"] == {"links": []}
+    assert seen["cp1"]["host"] == SEEN
+    assert seen["cp1"]["rdma"] == RDMA
     assert seen["cp1"]["vipu"]["address"] == "10.5.0.20"
     assert "host" not in seen["w1"]
     delegated["others_host"] = {"hosts": {"cp1": {"unreachable": True, "msg": "No route to host"}}}
@@ -94,7 +98,7 @@ def test_a_name_that_does_not_resolve():
     [
         (
             {
-                "host": {},
+                "host": HOST,
                 "failures": {
                     "vipu": {
                         "code": "command-failed",
@@ -114,7 +118,7 @@ def test_a_name_that_does_not_resolve():
                 "next_step": "Start it.",
             },
         ),
-        ({"host": {}, "failures": {"rdma": {"seen": "no ip"}}}, {"source": "host", "seen": "no ip"}),
+        ({"host": HOST, "failures": {"rdma": {"seen": "no ip"}}}, {"source": "host", "seen": "no ip"}),
         (
             {"unreachable": True, "msg": "No route to host"},
             {"source": "host", "seen": "No route to host", "where": "host_info"},
@@ -147,7 +151,7 @@ def test_failures_are_kept_for_the_plan(result, error):
 
 
 def test_other_variables_are_not_read():
-    hostvars = {"cp1": {"own_host": {"host": {"hostname": "cp1"}}, "other": {"vipu": VIPU}}, "w1": {}}
+    hostvars = {"cp1": {"own_host": {"host": HOST}, "other": {"vipu": VIPU}}, "w1": {}}
     assert observations(hostvars, GROUPS, {"host": ["other"]})["cp1"].keys() == {"groups", "address", "errors", "vipu"}
 
 
@@ -177,6 +181,28 @@ def test_variables_that_roles_decide_by_are_kept_without_secrets():
 
 def test_the_clock_is_compared_with_the_controllers(monkeypatch):
     monkeypatch.setattr(time, "time", lambda: 1010.0)
-    clock = {"synchronized": True, "asked": 1000.0, "read": 1400.0}
-    hostvars = {"cp1": {"own_host": {"host": {"time": clock}}}, "w1": {}}
+    clock = {**HOST["time"], "asked": 1000.0, "read": 1400.0}
+    hostvars = {"cp1": {"own_host": {"host": {**HOST, "time": clock}}}, "w1": {}}
     assert observations(hostvars, GROUPS, RESULTS)["cp1"]["host"]["time"] == {**clock, "offset": 390}
+
+
+@pytest.mark.parametrize(
+    ("answer", "seen"),
+    [
+        ({"host": "no"}, "host is str, not mapping"),
+        ({"host": {"time": {}}}, "host lacks "),
+        ({"host": {**HOST, "memory_mb": "much"}}, "host/memory_mb is str, not int"),
+        ({"host": {**HOST, "machine_id": None}}, "host/machine_id is NoneType, not str"),
+        ({"host": HOST, "rdma": {**RDMA, "links": [{}]}}, "rdma/links/0 lacks "),
+        ({"host": HOST, "vipu": {**VIPU, "host": "{{ lookup('pipe', 'id') }}"}}, "vipu: "),
+        ({"host": HOST, "vipu": {**VIPU, "address": "10.5.0.20; id"}}, "vipu: "),
+        ({"host": HOST, "vipu": {**VIPU, "port": 0}}, "vipu/port is 0"),
+    ],
+)
+def test_an_answer_of_another_shape_is_an_error_of_its_host(answer, seen):
+    """One host that answered with something else ended every playbook with a traceback, its own removal too."""
+    found = observations({"cp1": {"own_host": answer}, "w1": {"own_host": {"host": HOST}}}, GROUPS, RESULTS)
+    assert found["cp1"].keys() == {"groups", "address", "errors"}
+    [error] = found["cp1"]["errors"]
+    assert error["seen"].startswith(seen)
+    assert found["w1"]["host"]["hostname"] == HOST["hostname"]
