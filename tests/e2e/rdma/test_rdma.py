@@ -33,7 +33,7 @@ def test_the_device_plugin_makes_the_resource_allocatable(proved: Fabric) -> Non
     assert {pod["spec"]["nodeName"] for pod in pods} == set(WORKERS)
 
 
-def has_resources(fabric: Fabric, patience: float = 120) -> bool:
+def has_resources(fabric: Fabric, patience: float = 300) -> bool:
     """Kubelet says so a while after the plugin has registered."""
     end = time.monotonic() + patience
     while not offered(fabric) and time.monotonic() < end:
@@ -59,7 +59,7 @@ def plugins(fabric: Fabric) -> dict[str, list[str]]:
 
 def settled(fabric: Fabric) -> dict[str, list[str]]:
     """The same in order, when pods of DaemonSets that are gone have ended, which takes emulated kubelets a while."""
-    deadline = time.monotonic() + 120
+    deadline = time.monotonic() + 300
     while len(plugins(fabric)) > 1 and time.monotonic() < deadline:
         time.sleep(5)
     return {name: sorted(nodes) for name, nodes in plugins(fabric).items()}
