@@ -113,12 +113,10 @@ def host_of(observations: Observations, ca: str, node: NodeIdentity) -> str:
     return host
 
 
-def find_node(
-    observations: Observations, nodes: t.Mapping[str, ClusterNode], name: str
-) -> t.Tuple[str, t.Optional[ClusterNode]]:
+def find_node(observations: Observations, nodes: t.Mapping[str, ClusterNode], name: str) -> str:
     """The node that a name means; it may be the name of the node's host in the inventory."""
     if name in nodes or name not in observations:
-        return name, nodes.get(name)
+        return name
     facts, own = facts_of(observations, name), inventory_addresses(observations)[name]
     found = [(node, why) for node in nodes.values() for why in [why_it_is(name, facts, own, node)] if why]
     if len(found) > 1:
@@ -129,27 +127,52 @@ def find_node(
             "Name the node instead of the host, and give each host a name and a machine-id of its own.",
         )
     if found:
-        return found[0][0]["name"], found[0][0]
-    return (facts["hostname"].lower() if facts else name), None
+        return found[0][0]["name"]
+    return facts["hostname"].lower() if facts else name
+
+
+def why_it_stays(observations: Observations, host: str, node: ClusterNode, nodes: t.Iterable[ClusterNode]) -> str:
+    """Why the host found for a node is, or may be, another node: it was renamed and joined again, or a kubelet lies."""
+    facts = observed(observations)[host]
+    called, own = facts["hostname"].lower(), inventory_addresses(observations)[host]
+    if called == node["name"]:
+        return ""
+    why = {each["name"]: " and ".join(why_it_is(host, facts, own, each)) for each in nodes}
+    others = [name for name, reason in why.items() if reason and name != node["name"]]
+    if not others:
+        return ""
+    return (
+        f"host {host} has its {why[node['name']]}, but calls itself {called}, and may be node {', '.join(others)}: it"
+        " stays as it is"
+    )
 
 
 def leaving_node(
-    observations: Observations, ca: str, node: t.Optional[ClusterNode], name: str, members: t.Sequence[MemberFacts]
+    observations: Observations, ca: str, nodes: t.Mapping[str, ClusterNode], name: str, members: t.Sequence[MemberFacts]
 ) -> LeavingNode:
+    node = nodes.get(name)
     host = host_of(observations, ca, node or {"name": name, "machine_id": ""})
     facts = facts_of(observations, host)
-    trusts = facts["kubelet"]["cluster"] if facts else ""
-    same = bool(facts and (is_node(facts, node) if node else trusts))
-    addresses = node.get("addresses", []) if node else []
-    member = [each for each in members if each["name"] == name or set(each["addresses"]) & set(addresses)]
     note = ""
     if facts is None:
         note = (
             "its host was not reached: before it is on the network again, reinstall it or run kubeadm reset on its"
             " console"
         )
-    elif not same and (node or facts["kubelet"]["server"]):
+    elif node:
+        note = why_it_stays(observations, host, node, nodes.values())
+        host, facts = ("", None) if note else (host, facts)
+    trusts = facts["kubelet"]["cluster"] if facts else ""
+    same = bool(facts and (is_node(facts, node) if node else trusts))
+    if facts and not same and (node or facts["kubelet"]["server"]):
         note = f"host {host} answers and is not this node: it stays as it is"
+    # Kubelets report addresses, but can't label their node as a control plane. A member that another node names is its.
+    addresses = node.get("addresses", []) if node and node["control_plane"] else []
+    member = [
+        each
+        for each in members
+        if each["name"] == name or (each["name"] not in nodes and set(each["addresses"]) & set(addresses))
+    ]
     return {
         "name": name,
         "host": host,
@@ -305,10 +328,9 @@ def plan_removal(
     """The plan. members is None if etcd was not asked yet: then its majority is not checked."""
     nodes = {node["name"]: node for node in cluster}
     check_names(asked, observations, nodes)
-    found = [find_node(observations, nodes, name) for name in asked]
     known = list(members or [])
-    meant = dict(found)
-    leaving = order((leaving_node(observations, ca, node, name, known) for name, node in meant.items()), known)
+    meant = dict.fromkeys(find_node(observations, nodes, name) for name in asked)
+    leaving = order((leaving_node(observations, ca, nodes, name, known) for name in meant), known)
     check_silent(leaving, nodes)
     check_control_planes(leaving, nodes, endpoint_of(observations))
     through, through_node = through_which(observations, leaving, nodes)

@@ -236,3 +236,53 @@ def test_a_name_that_is_two_nodes_is_refused():
     seen = {**{name: observation(name) for name in ADDRESSES}, "a": lying("w1", machine_id="id-w2")}
     with pytest.raises(FabricError, match="it has the name of w1; it has the machine-id of w2"):
         plan_removal(["a"], seen, CA, [node(name) for name in ADDRESSES], None)
+
+
+@pytest.mark.parametrize("also", [{}, {"w3": observation("w3")}])
+def test_the_host_of_a_node_that_was_renamed_and_joined_again_stays(also):
+    """Node w2 is stale: its machine is w1 now. Or the kubelet of w2 has claimed what w1 has."""
+    seen = {**{name: observation(name) for name in (*PLANES, "w1")}, **also}
+    stale = {**node("w2", False), "machine_id": "id-w1", "addresses": [ADDRESSES["w1"]]}
+    cluster = [*(node(name) for name in (*PLANES, "w1")), stale]
+    result = plan_removal(["w2"], seen, CA, cluster, [])
+    assert result["table"] == [
+        "w2 (worker): drain, delete the node and its addresses (host w1 has its machine-id, but calls itself w1,"
+        " and may be node w1: it stays as it is)"
+    ]
+    assert not any("Take w1 out" in each for each in result["notes"])
+    [leaving] = result["nodes"]
+    assert (leaving["host"], leaving["alive"], leaving["reset"]) == ("", False, False)
+    # Its own node still leaves with its host.
+    [leaving] = plan_removal(["w1"], seen, CA, cluster, [])["nodes"]
+    assert (leaving["host"], leaving["reset"]) == ("w1", True)
+    # A kubelet that still runs is not left behind.
+    with pytest.raises(FabricError, match="Node w2 is Ready, and its host can't be reset") as caught:
+        plan_removal(["w2"], seen, CA, [*cluster[:-1], {**stale, "ready": True}], [])
+    assert "host w1 has its machine-id, but calls itself w1" in caught.value.seen
+
+
+@pytest.mark.parametrize("shared", [{"machine_id": "id-w2"}, {"addresses": [ADDRESSES["w2"]]}])
+def test_a_renamed_host_that_may_be_either_of_two_nodes_stays(shared):
+    seen = {**{name: observation(name) for name in PLANES}, "w2": lying("w2", hostname="w9")}
+    seen["w2"]["reached"] = ADDRESSES["w2"]
+    cluster = [*(node(name) for name in PLANES), {**node("w1"), **shared}, node("w2", False)]
+    result = plan_removal(["w2"], seen, CA, cluster, [])
+    assert not result["nodes"][0]["reset"]
+    assert "but calls itself w9, and may be node w1: it stays as it is" in result["table"][0]
+    cluster[-2] = node("w1")
+    assert plan_removal(["w2"], seen, CA, cluster, [])["nodes"][0]["reset"]
+
+
+def test_a_worker_with_the_address_of_a_control_plane_takes_no_member_of_etcd():
+    """Kubelets report addresses; only the label of control planes is out of their reach."""
+    cluster = [*(node(name) for name in (*PLANES, "w1")), {**node("w2", False), "addresses": [ADDRESSES["cp2"]]}]
+    seen = {name: observation(name) if name in PLANES else silent(name) for name in ADDRESSES}
+    members = [member(name) for name in PLANES]
+    result = plan_removal(["w2"], seen, CA, cluster, members)
+    assert (result["nodes"][0]["member"], result["nodes"][0]["control_plane"]) == ([], False)
+    # Nor does a control plane take another's; its own may have no name, or another one.
+    cluster[0]["addresses"], cluster[0]["ready"] = [ADDRESSES["cp1"], ADDRESSES["cp2"]], False
+    seen["cp1"] = silent("cp1")
+    for name in ("cp1", "", "former"):
+        members[0] = {**member("cp1", False), "name": name}
+        assert plan_removal(["cp1"], seen, CA, cluster, members)["nodes"][0]["member"] == [ADDRESSES["cp1"]]
