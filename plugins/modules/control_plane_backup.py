@@ -41,8 +41,9 @@ options:
     description:
       - V(begun) creates the directory O(path) with the suffix C(.part), for its owner alone, and fails if it exists.
       - V(present) takes the directory O(path) with the suffix C(.part), writes C(SHA256SUMS) into it and renames it to
-        O(path). Only the owner may then read it and its files. Removes older backups beside it until O(keep) are left.
-        A directory without C(backup.json) is not a backup and stays, and so does a backup whose name is a later time.
+        O(path). Only the owner may then read it and its files. Removes older backups of O(cluster) beside it until
+        O(keep) are left. A directory without C(backup.json) is not a backup and stays, and so does a backup of another
+        cluster or whose name is a later time.
       - V(verified) compares every file with C(SHA256SUMS), and fails if one is missing, changed or added.
     type: str
     choices: [begun, present, verified]
@@ -51,9 +52,16 @@ options:
     description: A backup. For V(begun) and V(present) its name is the time in UTC, as in C(20261123T004500Z).
     type: path
   keep:
-    description: How many backups to keep, including the new one.
+    description: How many backups of O(cluster) to keep, including the new one.
     type: int
     default: 7
+  cluster:
+    description:
+      - The cluster as C(backup.json) records it. Backups are of the same cluster if their C(ca) is the same, or their
+        C(name) where one has no C(ca).
+      - If not set, no finished backup is removed.
+    type: dict
+    default: {}
   expected:
     description: SHA-256 of files by name, as computed on the hosts that they were fetched from.
     type: dict
@@ -129,6 +137,7 @@ def main() -> None:
             "state": {"type": "str", "choices": ["begun", "present", "verified"], "default": "present"},
             "path": {"type": "path"},
             "keep": {"type": "int", "default": 7},
+            "cluster": {"type": "dict", "default": {}},
             "expected": {"type": "dict", "default": {}},
             "timeout": {"type": "int", "default": 600},
         },

@@ -55,12 +55,31 @@ def to_prune(names: t.Iterable[str], new: str, keep: int) -> t.List[str]:
     return backups[: max(len(backups) - max(keep, 1), 0)] + sorted(unfinished)
 
 
-def is_ours(path: str) -> bool:
-    """Whether a directory has the contents of a backup: its name alone proves nothing."""
+def recorded_cluster(path: str) -> t.Dict[str, str]:
+    """The cluster that a backup says it is of; empty if it does not say."""
+    try:
+        with open(os.path.join(path, ABOUT), encoding="utf-8") as file:
+            found = json.load(file)["cluster"]
+    except (OSError, ValueError, TypeError, KeyError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def is_of(path: str, cluster: t.Mapping[str, str]) -> bool:
+    """Whether a directory is a backup of this cluster: its name alone proves nothing, and sites may share a directory.
+
+    The CA decides, or the endpoint if a CA is not known. An unfinished backup may not have a record yet.
+    """
     if os.path.islink(path) or not os.path.isdir(path):
         return False
     there = set(os.listdir(path))
-    return there <= FILES if path.endswith(PART) else ABOUT in there
+    if path.endswith(PART) and not there <= FILES:
+        return False
+    if path.endswith(PART) and ABOUT not in there:
+        return True
+    said = recorded_cluster(path)
+    key = "ca" if said.get("ca") and cluster.get("ca") else "name"
+    return bool(said.get(key)) and said.get(key) == cluster.get(key)
 
 
 def sums_of(directory: str) -> t.Dict[str, str]:
@@ -166,7 +185,7 @@ def look_after(module: AnsibleModule) -> t.Dict[str, object]:
             begin(path)
         return {"changed": True, "path": path}
     there = os.listdir(directory) if os.path.isdir(directory) else []
-    there = [each for each in there if is_ours(os.path.join(directory, each))]
+    there = [each for each in there if is_of(os.path.join(directory, each), params["cluster"])]
     pruned = to_prune(there, name, params["keep"])
     if not module.check_mode:
         seal(path + PART, path, params["expected"])

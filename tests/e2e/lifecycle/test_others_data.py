@@ -5,6 +5,7 @@ The short form, with what a stand-in for Docker says, is test_others_data.py of 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 
 import pytest
@@ -62,9 +63,10 @@ def test_the_cluster_is_taken_away(furnished: tuple[Bed, str]) -> None:
     """After a backup whose clock was five years ahead: the next one is there, and both stay with the reset."""
     bed, sums = furnished
     assert bed.play("site").code == 0
+    name = bed.on("cp1", "grep -o 'https://.*' /etc/kubernetes/admin.conf").strip()[len("https://") :]
     folder = bed.artifacts / "backups"
     (folder / "20311126T000000Z").mkdir(parents=True)
-    (folder / "20311126T000000Z/backup.json").write_text("{}")
+    (folder / "20311126T000000Z/backup.json").write_text(json.dumps({"cluster": {"name": name}}))
     backup = bed.play("backup", fabric_backup_dir=str(folder), fabric_backup_keep=1)
     assert backup.code == 0, backup.tail()
     assert "with a later time than this one: 20311126T000000Z" in " ".join(backup.shown.split())
@@ -72,7 +74,6 @@ def test_the_cluster_is_taken_away(furnished: tuple[Bed, str]) -> None:
     assert len(kept) == 2
 
     bed.on("w1", MOUNT)
-    name = bed.on("cp1", "grep -o 'https://.*' /etc/kubernetes/admin.conf").strip()[len("https://") :]
     listing = bed.play("reset", fabric_reset="cluster")
     assert "50-memlock.conf (it is not as this collection writes it)" in " ".join(listing.shown.split())
     result = bed.play("reset", fabric_reset="cluster", fabric_reset_name=name)

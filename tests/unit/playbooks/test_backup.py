@@ -45,6 +45,7 @@ def test_backup(tmp_path):
     assert directory == str(tmp_path / "artifacts/backups")
     assert re.fullmatch(r"\d{8}T\d{6}Z", name)
     assert sealed.options["expected"] == {"control-plane.tar.gz": SUM}
+    assert sealed.options["cluster"]["ca"] == CA
     assert os.listdir(directory) == []  # the stand-in seals nothing, and nothing half-made stays
     assert os.stat(directory).st_mode & 0o777 == 0o700
     assert not (tmp_path / "control-plane.tar.gz").exists()

@@ -10,6 +10,7 @@ from ansible_collections.ipu.fabric.tests.unit.fixtures.module import Module
 
 DAYS = [f"2026112{day}T004500Z" for day in range(5)]
 NEW = "20261125T004500Z"
+OWN, OTHER = ({"ca": ca, "name": f"{ca}:6443"} for ca in ("own", "other"))
 
 
 @pytest.mark.parametrize(
@@ -55,7 +56,7 @@ def part(tmp_path):
     """A backup that is not sealed yet, among older ones."""
     for name in DAYS:
         (tmp_path / name).mkdir()
-        (tmp_path / name / "backup.json").write_text("{}")
+        (tmp_path / name / "backup.json").write_text(json.dumps({"cluster": OWN}))
     part = tmp_path / f"{NEW}.part"
     part.mkdir()
     (part / "backup.json").write_text(json.dumps({"name": NEW}))
@@ -64,7 +65,7 @@ def part(tmp_path):
 
 
 def seal(part, check_mode=False, name=NEW, **options):
-    given = {"state": "present", "keep": 3, "expected": {}, **options}
+    given = {"state": "present", "keep": 3, "expected": {}, "cluster": OWN, **options}
     return backups.look_after(Module(path=str(part.parent / name), check_mode=check_mode, **given))
 
 
@@ -92,7 +93,7 @@ def test_a_clock_that_was_ahead_costs_no_backup(part, keep):
     ahead = [f"203101{day:02}T000000Z" for day in range(1, 8)]
     for name in ahead:
         (part.parent / name).mkdir()
-        (part.parent / name / "backup.json").write_text("{}")
+        (part.parent / name / "backup.json").write_text(json.dumps({"cluster": OWN}))
     result = seal(part, keep=keep)
     assert verify(part.parent / NEW)["about"] == {"name": NEW}
     assert result["later"] == ahead
@@ -109,6 +110,35 @@ def test_directories_of_others_stay(part):
     (part.parent / others[2]).symlink_to(part.parent / others[0])
     assert seal(part, keep=1)["pruned"] == DAYS
     assert sorted(os.listdir(part.parent)) == sorted([*others, NEW])
+
+
+def test_backups_of_other_clusters_stay(part):
+    """Sites may share a directory. The CA tells clusters apart, or the endpoint where one has none on record."""
+    later, unfinished = "20310101T000000Z", "20261120T004501Z.part"
+    kept = {
+        DAYS[0]: {"cluster": OTHER},
+        DAYS[1]: {"cluster": {**OTHER, "name": OWN["name"]}},
+        DAYS[2]: {"cluster": {"ca": "", "name": "other:6443"}},
+        DAYS[3]: {},
+        later: {"cluster": OTHER},
+        unfinished: {"cluster": OTHER},
+    }
+    for name, about in kept.items():
+        (part.parent / name).mkdir(exist_ok=True)
+        (part.parent / name / "backup.json").write_text(json.dumps(about))
+    result = seal(part, keep=1)
+    assert (result["pruned"], result["later"]) == ([DAYS[4]], [])
+    assert sorted(os.listdir(part.parent)) == sorted([*kept, NEW])
+
+
+@pytest.mark.parametrize("text", ["", "[]", '{"cluster": 1}'])
+def test_a_record_that_is_damaged_is_no_evidence(part, text):
+    (part.parent / DAYS[0] / "backup.json").write_text(text)
+    assert seal(part, keep=1)["pruned"] == DAYS[1:]
+
+
+def test_a_cluster_without_a_ca_on_record_is_known_by_its_endpoint(part):
+    assert seal(part, keep=1, cluster={"ca": "", "name": OWN["name"]})["pruned"] == DAYS
 
 
 def test_two_that_begin_in_the_same_second(tmp_path):

@@ -135,11 +135,13 @@ def test_a_reset_with_another_order_of_hosts():
 
 def test_backups_of_five_years_ahead_and_of_today(tmp_path):
     """Whichever is taken last is there, and so is what was taken while the clock was right."""
+    cluster = {"ca": "0123", "name": "10.88.0.11:6443"}
 
     def back_up(name):
         (tmp_path / f"{name}.part").mkdir()
-        (tmp_path / f"{name}.part/backup.json").write_text("{}")
-        return backups.look_after(Module(state="present", path=str(tmp_path / name), keep=2, expected={}))
+        (tmp_path / f"{name}.part/backup.json").write_text(json.dumps({"cluster": cluster}))
+        given = {"keep": 2, "expected": {}, "cluster": cluster}
+        return backups.look_after(Module(state="present", path=str(tmp_path / name), **given))
 
     (tmp_path / "20250101T000000Z").mkdir()
     (tmp_path / "20250101T000000Z/thesis.tex").write_text("somebody's")
