@@ -39,12 +39,21 @@ class Confirmation(t.NamedTuple):
     force: bool
 
 
+class Site(t.NamedTuple):
+    """What the controller has of the site."""
+
+    ca: str  # digest; of the cluster that answers with its kubeconfig, empty if none does
+    reports: t.Sequence[str]  # paths
+
+
 class ResetPlan(t.TypedDict):
     """What reset.yml does with fabric_reset=cluster."""
 
     name: str  # of the cluster; empty if no host is in it any more
     ca: str  # digest; empty if no host is in the cluster any more
     serving: t.List[str]  # hosts whose API server runs
+    reports: t.List[str]  # paths on the controller to remove; none if no host is in the cluster any more
+    kubeconfig: bool  # the site's kubeconfig leads to this cluster, and to none after it
     table: t.List[str]
     refusal: str  # why nothing is removed, and what to do; empty if everything may be removed
 
@@ -164,14 +173,16 @@ def plan_reset(
     hosts: t.Mapping[str, FoundOnHost],
     answer: ClusterAnswer,
     jobs: t.Sequence[str],
-    reports: t.Sequence[str],
+    site: Site,
     given: Confirmation,
 ) -> ResetPlan:
-    """reports: paths on the controller, which are removed with the cluster."""
-    table = [line for host, found in hosts.items() if "removed" in found for line in describe_host(host, found)]
-    table += wrap_words(f"this machine: files: {', '.join(reports)}", "  ") if reports else []
     reached = {name: found for name, found in hosts.items() if "removed" in found}
     marks = [found["cluster"] for found in reached.values()]
+    ca = next((mark["ca"] for mark in marks if mark["ca"]), "")
+    # Without a CA, nothing shows that these files are of a cluster of these hosts.
+    reports = list(site.reports) if ca else []
+    table = [line for host, found in reached.items() for line in describe_host(host, found)]
+    table += wrap_words(f"this machine: files: {', '.join(reports)}", "  ") if reports else []
     name = next((mark["name"] for mark in marks if mark["name"]), "")
     what, next_step = why_not(hosts, answer, jobs, given.force)
     left = any(found["removed"] for found in reached.values())
@@ -184,8 +195,10 @@ def plan_reset(
         )
     return {
         "name": name,
-        "ca": next((mark["ca"] for mark in marks if mark["ca"]), ""),
+        "ca": ca,
         "serving": [host for host, found in reached.items() if found["cluster"].get("serves")],
+        "reports": reports,
+        "kubeconfig": bool(ca) and site.ca == ca,
         "table": [printable(line) for line in table],
         "refusal": printable(f"{what} Next: {next_step}") if what else "",
     }

@@ -45,6 +45,21 @@ def test_workers_first(tmp_path):
     assert {call.module for call in run.calls} == {"host_reset", "host_info", "cluster_info"}
 
 
+def test_bare_hosts_cost_another_cluster_nothing(tmp_path):
+    """A second run, or the wrong inventory: nothing is asked, so nothing may go."""
+    files = [tmp_path / "artifacts" / name for name in ("admin.conf", "report.html")]
+    files[0].parent.mkdir()
+    for file in files:
+        file.write_text("of another cluster")
+    mark = {"name": "", "server": "", "ca": "", "serves": False}
+    hosts = {name: found(name) for name in ("cp1", "cp2", "w1")}
+    bare = {name: {**each, "cluster": {**each["cluster"], **mark}, "removed": {}} for name, each in hosts.items()}
+    run = reset(tmp_path, hosts=bare)
+    assert run.code == 0, run.text
+    assert all(file.exists() for file in files), run.text
+    assert "this machine" not in run.said
+
+
 @pytest.mark.parametrize(
     ("hosts", "arguments", "variables", "said"),
     [

@@ -15,7 +15,7 @@ import textwrap
 import pytest
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
 from ansible_collections.ipu.fabric.plugins.module_utils._host import backups, memlock
-from ansible_collections.ipu.fabric.plugins.module_utils._plan.cluster_reset import Confirmation, plan_reset
+from ansible_collections.ipu.fabric.plugins.module_utils._plan.cluster_reset import Confirmation, Site, plan_reset
 from ansible_collections.ipu.fabric.tests.unit.fixtures.module import Module
 from ansible_collections.ipu.fabric.tests.unit.fixtures.paths import ROOT
 from ansible_collections.ipu.fabric.tests.unit.plugins.module_utils._kubeadm.test_host_reset import (
@@ -124,7 +124,7 @@ def test_a_reset_with_another_order_of_hosts():
     dead = {"present": False, "ca": "", "nodes": []}
     for name in ("", "10.88.0.11:6443"):
         plans = [
-            plan_reset(dict(order), dead, [], [], Confirmation(name, False))
+            plan_reset(dict(order), dead, [], Site("", []), Confirmation(name, False))
             for order in itertools.permutations(hosts.items())
         ]
         assert {(plan["name"], plan["ca"], plan["refusal"]) for plan in plans} == {

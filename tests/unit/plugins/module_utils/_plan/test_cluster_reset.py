@@ -1,5 +1,5 @@
 import pytest
-from ansible_collections.ipu.fabric.plugins.module_utils._plan.cluster_reset import Confirmation, plan_reset
+from ansible_collections.ipu.fabric.plugins.module_utils._plan.cluster_reset import Confirmation, Site, plan_reset
 
 CA, OTHER = "0123456789abcdef", "fedcba9876543210"
 NAME = "10.88.0.11:6443"
@@ -18,12 +18,13 @@ def api(*names, ca=CA):
     return {"present": True, "ca": ca, "nodes": [{"name": name, "machine_id": f"id-{name}"} for name in names]}
 
 
+NO_FILES = Site("", [])
 DEAD = {"present": False, "ca": "", "nodes": []}
 HOSTS = {"cp1": host("cp1", links=["cni0"]), "w1": host("w1", links=["cni0"], network_namespaces=["cni-1"])}
 
 
-def plan(hosts=None, answer=None, jobs=(), name=NAME, force=False):
-    return plan_reset(HOSTS if hosts is None else hosts, answer or DEAD, jobs, [], Confirmation(name, force))
+def plan(hosts=None, answer=None, jobs=(), name=NAME, force=False, site=NO_FILES):
+    return plan_reset(HOSTS if hosts is None else hosts, answer or DEAD, jobs, site, Confirmation(name, force))
 
 
 @pytest.mark.parametrize("answer", [DEAD, api("cp1", "w1"), api("cp1")])
@@ -54,6 +55,24 @@ def test_nothing_is_left():
     """A second run needs no name, and finds no API."""
     result = plan({"cp1": bare("cp1"), "w1": bare("w1")}, name="")
     assert (result["refusal"], result["table"]) == ("", ["cp1: nothing is left", "w1: nothing is left"])
+
+
+@pytest.mark.parametrize(
+    ("hosts", "ca", "reports", "kubeconfig"),
+    [
+        (HOSTS, CA, True, True),
+        (HOSTS, "", True, False),  # the cluster does not answer with this kubeconfig, or at all
+        (HOSTS, OTHER, True, False),
+        # The site's hosts were reset before, or are others: nothing shows whose these files are.
+        ({"cp1": bare("cp1")}, "", False, False),
+        ({"cp1": bare("cp1")}, OTHER, False, False),
+        ({"cp1": {**bare("cp1"), "removed": {"links": ["cni0"]}}}, OTHER, False, False),
+    ],
+)
+def test_files_of_the_site_are_of_the_cluster_that_its_hosts_were_in(hosts, ca, reports, kubeconfig):
+    result = plan(hosts, site=Site(ca, ["report.html"]))
+    assert (result["reports"], result["kubeconfig"]) == (["report.html"] if reports else [], kubeconfig)
+    assert ("this machine: files: report.html" in result["table"]) == reports
 
 
 def test_a_killed_reset_is_finished():
