@@ -251,7 +251,10 @@ def keep_applied(
 def make_upgrade(observations: Observations, cluster: SeenCluster, options: t.Dict[str, t.Any]) -> t.Dict[str, t.Any]:
     planned = upgrade.plan_upgrade(observations, cluster, options["kubernetes_version"].lstrip("v"), options["allow"])
     errors = [finding for finding in planned["findings"] if finding["level"] == "error"]
-    return {"changed": False, "upgrade": planned, "text": upgrade.upgrade_text(planned), "errors": len(errors)}
+    folder = options["artifacts_dir"]
+    before = read_file(os.path.join(folder, f"upgrade-{planned['to']}.json")) if folder else ""
+    turns = {**planned, "ca": cluster["ca"], "resumed": upgrade.is_resumed(before, cluster["ca"])}
+    return {"changed": False, "upgrade": turns, "text": upgrade.upgrade_text(planned), "errors": len(errors)}
 
 
 class ActionModule(DelegatingAction, ControllerAction):

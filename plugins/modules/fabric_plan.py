@@ -105,7 +105,7 @@ options:
   artifacts_dir:
     description:
       - Folder for plan.json, plan.html, and observations.json, which keeps what the hosts reported. Created if needed.
-      - applied.json is the applied plan.
+      - applied.json is the applied plan, and upgrade-VERSION.json the proof from before an upgrade.
       - Empty writes nothing.
     type: path
     default: ""
@@ -551,7 +551,7 @@ upgrade:
     - V(control_planes) and V(workers) that are due, in their order, V(done), what is V(behind) on those that are due,
       by inventory name the V(versions) of kubelets and the names of V(nodes), and V(findings).
     - V(begun) says whether a control plane is done, V(marked) which of V(done) an interrupted upgrade has left
-      cordoned.
+      cordoned, V(resumed) whether upgrade-VERSION.json in O(artifacts_dir) is of the cluster with this V(ca).
   returned: with O(scope=upgrade)
   type: dict
 text:

@@ -22,6 +22,7 @@ class SeenNode(t.TypedDict):
 class SeenCluster(t.TypedDict):
     """The cluster that the kubeconfig leads to."""
 
+    ca: str  # digest; empty if the API does not tell
     version: str  # of the API server that answered; empty: none did
     nodes: t.List[SeenNode]
 

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import json
 import textwrap
 import typing as t
 
@@ -21,6 +22,14 @@ from .source_questions import offered_releases
 KUBELET_SKEW = 3
 # The label of the role drain: a node left by an interrupted upgrade need not be healthy.
 MARK = "ipu.fabric/cordoned"
+
+
+def is_resumed(before: str, ca: str) -> bool:
+    """Whether the proof from before an upgrade, which is kept until that has ended, is of the cluster with this CA."""
+    try:
+        return bool(json.loads(before)["ca"] == ca)
+    except (ValueError, TypeError, KeyError):  # no file, or one of an earlier release
+        return False
 
 
 def plan_upgrade(observations: Observations, cluster: SeenCluster, wanted: str, allow: t.Sequence[str]) -> Upgrade:

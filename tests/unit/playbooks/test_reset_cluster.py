@@ -32,10 +32,12 @@ def test_workers_first(tmp_path):
     (tmp_path / "artifacts").mkdir()
     report = tmp_path / "artifacts/report.html"
     report.write_text("proved")
+    begun = tmp_path / "artifacts/upgrade-1.36.3.json"
+    begun.write_text("{}")
     kubeconfig = tmp_path / "artifacts/admin.conf"
     kubeconfig.write_text("of this cluster")
     run = reset(tmp_path, fabric_reset_name=NAME)
-    assert not report.exists()  # it was of this cluster
+    assert (report.exists(), begun.exists()) == (False, False)  # they were of this cluster
     assert (kubeconfig.exists(), kubeconfig.with_name("admin.conf.removed").exists()) == (False, True), run.text
     assert run.code == 0, run.text
     assert resets(run)[0] == "w1"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import typing as t
 from pathlib import Path
 
@@ -31,18 +32,30 @@ class Cluster(Answers):
                 "marked": [name for name in nodes if nodes[name]["marked"] and name not in due],
                 "behind": {name: f"kubelet {nodes[name]['version']}" for name in due},
                 "nodes": {name: name for name in nodes},
+                "ca": args["cluster"]["ca"],
+                "resumed": self.is_resumed(f"{args.get('artifacts_dir')}/upgrade-{wanted}.json"),
             }
             return {"upgrade": upgrade, "text": "turns", "errors": 0}
         hosts = {name: {"node": name, "address": "", "links": {}, "roles": []} for name in nodes}
         plan = {"hosts": hosts, "releases": {"kubernetes": self.state["wanted"]}, "cluster": {}, "networks": []}
         return {"plan": plan, "text": "plan", "errors": 0, "refusal": ""}
 
+    def is_resumed(self, path: str) -> bool:
+        # This class runs in a process that has none of this file's imports.
+        from ansible_collections.ipu.fabric.plugins.module_utils._plan import upgrade
+
+        try:
+            with open(path) as file:
+                return upgrade.is_resumed(file.read(), "ab")
+        except FileNotFoundError:
+            return False
+
     def delegated_module(self, args: Data) -> Data:
         return {"hosts": {name: {} for name in args["hosts"]}}
 
     def cluster_info(self, args: Data) -> Data:
         nodes = [{"name": name, **node} for name, node in self.state["nodes"].items()]
-        return {"present": True, "ca": "", "version": "1.35.4", "nodes": nodes}
+        return {"present": True, "ca": "ab", "version": "1.35.4", "nodes": nodes}
 
     def kubernetes_node_info(self, args: Data) -> Data:
         node = {"name": self.host, "address": "", "distribution": "debian", "release": "bookworm"}
@@ -192,6 +205,16 @@ def test_the_first_failure_ends_it_and_the_next_run_goes_on(tmp_path: Path, fail
     done = "prove cp1 cp2" + (" w1" if failure == "worse" else "")
     assert steps(healed) == [done, *rest, *one("w2")]
     assert set(versions(healed).values()) == {NEW}
+
+
+def test_what_another_cluster_could_do_before_an_upgrade_counts_for_nothing(tmp_path: Path) -> None:
+    """It was reset, or restored elsewhere, in the middle of its upgrade to the same release."""
+    before = tmp_path / "artifacts" / f"upgrade-{NEW}.json"
+    before.parent.mkdir()
+    before.write_text('{"ca": "cd", "checks": []}')
+    result = upgrade(tmp_path, state={"broken": ["cp1"]})
+    assert steps(result)[:2] == ["prove all", "snapshot cp1"], result.text
+    assert json.loads(before.read_text())["ca"] == "ab"
 
 
 def test_a_batch_of_which_one_fails(tmp_path: Path) -> None:

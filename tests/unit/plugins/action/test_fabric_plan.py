@@ -431,6 +431,26 @@ def test_a_first_job_is_proposed_until_a_proof_has_passed(tmp_path, report, prop
     assert ("run a first IPUJob" in done["text"]) == proposed
 
 
+@pytest.mark.parametrize(
+    ("before", "resumed"),
+    [
+        (None, False),
+        ('{"ca": "ab", "checks": []}', True),
+        ('{"ca": "cd", "checks": []}', False),  # of a cluster that was reset
+        ('{"checks": []}', False),
+        ("[]", False),
+        ("", False),
+    ],
+)
+def test_an_upgrade_goes_on_only_from_a_proof_of_this_cluster(tmp_path, before, resumed):
+    if before is not None:
+        (tmp_path / "upgrade-1.36.3.json").write_text(before)
+    cluster = {"ca": "ab", "version": "1.35.4", "nodes": []}
+    given = {"kubernetes_version": "v1.36.3", "artifacts_dir": str(tmp_path)}
+    done = run(scope="upgrade", hosts=site(), cluster=cluster, **given)
+    assert (done["upgrade"]["ca"], done["upgrade"]["resumed"]) == ("ab", resumed)
+
+
 def test_drift_does_not_change_an_approved_plan(approved):
     text = approved.read_text()
     run(
