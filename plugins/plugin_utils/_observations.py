@@ -16,16 +16,15 @@ from ansible import constants
 from ansible.errors import AnsibleError
 from ansible.module_utils.parsing.convert_bool import boolean
 
-from ..module_utils._common.result import FabricError
 from ..module_utils._common.text import HUNG, HUNG_STEP
 from ..module_utils._host.facts import clock_offset
 from ..module_utils._host.vipu import split_endpoint
 from ..module_utils._model.observation import ObservedParts
 from ..module_utils._plan import cluster_identity
-from ..module_utils._plan.names import GROUPS, PREFIXES, may_be_ours, meant_connection_variables
+from ..module_utils._plan.names import GROUPS, may_be_ours, meant_connection_variables
 from ..module_utils._plan.shapes import first_fault
 from ._messages import message_of
-from ._site_variables import deciding_variables, shown_value
+from ._site_variables import deciding_variables, refuse_facts, shown_value
 
 MODULES = {"host": "host_info", "ports": "port_probe"}
 PARTS = {"host": ("host", "rdma", "vipu"), "ports": ("listener", "probes", "listened")}  # of a result that has several
@@ -65,22 +64,10 @@ def members(groups: t.Mapping[str, t.Sequence[str]]) -> t.List[str]:
 def variables_of(
     hostvars: t.Mapping[str, t.Any], groups: t.Mapping[str, t.Sequence[str]]
 ) -> t.Dict[str, t.Mapping[str, t.Any]]:
-    """The variables of each host of the cluster, read once, since Ansible merges all of them on each access.
-
-    Facts that a module returns take precedence over the inventory. A host must not change in that way who or where it
-    is.
-    """
+    """The variables of each host of the cluster, read once, since Ansible merges all of them on each access."""
     variables: t.Dict[str, t.Mapping[str, t.Any]] = {name: hostvars[name] for name in members(groups)}
     for name, each in variables.items():
-        facts = sorted(key for key in each.get("ansible_facts") or {} if key == "ip" or key.startswith(PREFIXES))
-        if facts:
-            raise FabricError(
-                "Settings of a site are variables of the inventory, and not facts that come from a host.",
-                f"ansible_facts of {name}",
-                ", ".join(facts),
-                "Set them in the inventory. If nothing here sets such facts, find out what answers on that host.",
-                code="unsafe",
-            )
+        refuse_facts(name, each)
     return variables
 
 

@@ -12,7 +12,7 @@ from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 
 from ..module_utils._component.settings import Settings, pick
 from ._controller_action import Result, option_spec, plain
-from ._site_variables import role_options
+from ._site_variables import refuse_facts, role_options
 
 try:
     from ansible.template import trust_as_template
@@ -45,7 +45,8 @@ def validated(role: str, names: t.Collection[str], given: Result) -> Result:
 def role_settings(
     kind: t.Type[Settings], role: str, variables: Result, template: t.Callable[[t.Any], t.Any]
 ) -> Settings:
-    """The settings that a component decides by, from the variables of a host."""
+    """The settings that a component decides by, from the variables of a host, but not from its facts."""
+    refuse_facts(variables.get("inventory_hostname", ""), variables)
     names = [field.name for field in dataclasses.fields(kind)]  # type: ignore[arg-type]  # no bound says "dataclass"
     own = {name: variables.get(f"{role}_{name}", default(option)) for name, option in own_options(role, names).items()}
     return pick(kind, validated(role, names, template(own)))

@@ -14,8 +14,9 @@ from pathlib import Path
 from ansible.module_utils.common.yaml import yaml_load
 
 from ..module_utils._common.redaction import redact, redact_text
+from ..module_utils._common.result import FabricError
 from ..module_utils._common.secrets import NOT_SHOWN
-from ..module_utils._plan.names import ROLE_PREFIXES
+from ..module_utils._plan.names import PREFIXES, ROLE_PREFIXES
 
 ROLES = Path(__file__).parents[2] / "roles"
 # Variables that playbooks read besides those of the role, and that plays keep for each other.
@@ -85,6 +86,22 @@ def shown_value(option: t.Mapping[str, t.Any], value: object) -> str:
         return redact_text(value)
     text = json.dumps(redact(json.loads(json.dumps(value, default=str))), sort_keys=True)
     return f"sha256:{hashlib.sha256(text.encode()).hexdigest()[:12]}" if isinstance(value, (list, dict)) else text
+
+
+def refuse_facts(host: str, variables: t.Mapping[str, t.Any]) -> None:
+    """Facts that a module returns take precedence over the inventory: a host must not change who it is or what it gets.
+
+    Raises FabricError for facts with names of settings.
+    """
+    facts = sorted(key for key in variables.get("ansible_facts") or {} if key == "ip" or key.startswith(PREFIXES))
+    if facts:
+        raise FabricError(
+            "Settings of a site are variables of the inventory, and not facts that come from a host.",
+            f"ansible_facts of {host}",
+            ", ".join(facts),
+            "Set them in the inventory. If nothing here sets such facts, find out what answers on that host.",
+            code="unsafe",
+        )
 
 
 def site_options() -> Options:
