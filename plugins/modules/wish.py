@@ -29,6 +29,10 @@ options:
         decides.
     type: str
     default: ""
+  host:
+    description: The host whose variables decide what is the cluster's. Empty for the one that the task runs for.
+    type: str
+    default: ""
   seen:
     description: What the role has read.
     type: dict

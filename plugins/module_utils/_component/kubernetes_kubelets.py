@@ -16,8 +16,8 @@ from .settings import pick
 
 
 @dataclasses.dataclass(frozen=True)
-class Settings:
-    """Variables of the role, without its name as a prefix."""
+class Settings(kubernetes_kubelet.Settings):
+    """More variables of the role, in addition to the inherited ones."""
 
     node_addresses: t.Mapping[str, t.Sequence[str]]  # from the plan
 
@@ -45,6 +45,7 @@ def decide(settings: Settings, seen: Seen) -> KubeletsWish:
     awaits = [host for host, wish in decided.items() if wish.awaits]
     own = {nodes[host].name: nodes[host].address.split(",") for host in decided}
     return KubeletsWish(
+        settings=kubernetes_kubelet.kubelet_settings(settings),
         planes=[name for name in seen.control_planes if name in due],
         workers=[name for name in due if name not in seen.control_planes],
         contents={host: decided[host].content for host in due},

@@ -247,6 +247,7 @@ class DocumentsWish:
 class KubeletsWish:
     """Which kubelets get a new configuration, and which certificates are approved."""
 
+    settings: Object  # for future nodes
     planes: t.Sequence[str]  # those to change, in their order
     workers: t.Sequence[str]  # those to change
     contents: t.Mapping[str, str]  # of their configuration files

@@ -195,3 +195,43 @@ def test_images_that_nobody_has_end_the_run_before_a_host_is_changed(tmp_path):
         "ghcr.io/flannel-io/plugin:v1",
     ]
     assert "no ghcr.io/flannel-io/plugin:v1; Name or service not known" in " ".join(run.text.split())
+
+
+OWN = {
+    "kubernetes_kubelet_config": {"maxPods": 1},
+    "kubernetes_flannel_image": "example.com/flannel:w9",
+    "kubernetes_cluster_config": {"clusterName": "w9"},
+}
+
+
+def join_with(folder, said, **host_vars):
+    """`--limit w9`, on a cluster of cp1, of a host that says this of itself."""
+    groups = {"kube_control_plane": ["cp1"], "kube_node": ["w9"]}
+    nodes = {"cp1": {"node": node("cp1", "member")}, "w9": {"node": node("w9", "none"), "ansible_facts": said}}
+    answers = {
+        "kubernetes_node_info": nodes,
+        "apt_packages": {"*": {"versions": {"containerd.io": "2.2.1"}}},
+        "systemd_units": {"*": {"stale": []}},
+        "kubeadm": {"*": {"discovery": {"endpoint": "", "token": "", "ca_hashes": []}}},
+    }
+    plays = [{**PLAY[0], "vars": {**PLAY[0]["vars"], "kubernetes_cni": "flannel"}}]
+    given = {"kubernetes_kubeconfig": str(folder / "admin.conf")}
+    return play(folder, plays, groups, answers, "--limit", "w9", host_vars=host_vars, **given)
+
+
+def test_settings_of_the_cluster_are_those_of_its_first_control_plane(tmp_path):
+    planes = {"kubernetes_kubelet_config": {"maxPods": "{{ pods }}"}, "pods": 200}
+    run = join_with(tmp_path, {"pods": 7}, cp1=planes, w9=OWN)
+    assert run.code == 0, run.text
+    (future,) = [call.options["settings"] for call in run.calls if call.module == "cluster_kubelets"]
+    assert future["maxPods"] == 200
+    objects = [str(call.options["objects"]) for call in run.calls if call.module == "kube_apply"]
+    assert ["ghcr.io/flannel-io/flannel:v" in each for each in objects] == [True]
+    assert "example.com" not in objects[0]
+
+
+def test_what_a_host_says_is_no_setting(tmp_path):
+    run = join_with(tmp_path, OWN)
+    assert run.code != 0
+    assert "Where: ansible_facts of w9. Seen: kubernetes_cluster_config, kubernetes_flannel_image" in run.said, run.text
+    assert {call.module for call in run.calls} <= {"kubernetes_node_info"}

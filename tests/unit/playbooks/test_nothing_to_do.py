@@ -76,6 +76,15 @@ def test_a_finished_site_is_left_after_few_tasks(run):
     assert re.findall(r"changed=([1-9]\d*)", done.text) == []
 
 
+def test_one_host_of_a_finished_site_keeps_the_settings_of_the_cluster(run):
+    done = run("--limit", "w1", playbook="kubernetes")
+    assert done.code == 0, done.text
+    (future,) = [call.options["settings"] for call in done.calls if call.module == "cluster_kubelets"]
+    assert future == {}
+    (flannel,) = [call.options["objects"] for call in done.calls if call.module == "kube_apply"]
+    assert "10.244.0.0/16" in str(flannel)
+
+
 PARTS = {"kubernetes": "kernel_settings", "memlock": "memlock", "rdma_host": "rdma_host", "macvlan": "macvlan_network"}
 
 
