@@ -76,6 +76,17 @@ def test_nothing_is_written_to_the_api_of_another_cluster(tmp_path, playbook):
     assert {call.module for call in done.calls} <= set(READERS)
 
 
+@pytest.mark.parametrize(
+    ("playbook", "tag"),
+    [("fabric", "macvlan"), ("verify", "verify"), ("workloads", "mpi_operator"), ("workloads", "metrics")],
+)
+def test_tags_of_a_role_do_not_skip_that_check(tmp_path, playbook, tag):
+    done = run(tmp_path, f"ipu.fabric.{playbook}", answers(OTHER), "--tags", tag, fabric_metrics=True)
+    assert done.code != 0, done.text
+    assert f"its CA is {OTHER}, that of cp1, w1, w2 is {OURS}" in done.said
+    assert {call.module for call in done.calls} <= set(READERS)
+
+
 @pytest.mark.parametrize("playbook", WRITERS)
 def test_the_api_host_uses_a_kubeconfig_of_its_own(tmp_path, playbook):
     """In check mode: builtin modules would write to this machine."""
