@@ -87,6 +87,16 @@ def test_tags_of_a_role_do_not_skip_that_check(tmp_path, playbook, tag):
     assert {call.module for call in done.calls} <= set(READERS)
 
 
+@pytest.mark.parametrize(("ca", "asked"), [(OURS, 1), (OTHER, 0)])
+def test_nodes_of_another_cluster_stay_cordoned(tmp_path, ca, asked):
+    """Those that an interrupted run of that site has left so. The role kubernetes fetches another kubeconfig."""
+    found = {**answers(ca), "rdma_host": {"*": {"reboot": [], "node": "w1"}}}
+    given = {"rdma_host_reboot": True, "fabric_manage_kubernetes": False}
+    done = run(tmp_path, "ipu.fabric.kubernetes", found, "--tags", "rdma_host", **given)
+    assert len(done.where("node_drain", owner="rdma_host")) == asked, done.text
+    assert ("were not looked for: The kubeconfig must lead to" in done.said) == (not asked)
+
+
 @pytest.mark.parametrize("playbook", WRITERS)
 def test_the_api_host_uses_a_kubeconfig_of_its_own(tmp_path, playbook):
     """In check mode: builtin modules would write to this machine."""

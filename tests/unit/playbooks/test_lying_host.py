@@ -137,3 +137,12 @@ def test_nothing_is_signed_for_another(tmp_path):
     approved = [call.options["nodes"] for call in done.calls if call.module == "cluster_kubelets"]
     assert approved[0] == {"cp1": ["10.88.0.11"], "w2": ["10.88.0.13"]}
     assert "w1" not in {host for _module, host, _name in changes(done)}
+
+
+def test_nothing_is_approved_in_another_cluster(tmp_path):
+    found = bed()
+    found["cluster_info"]["*"]["ca"] = "cd"
+    done = run(tmp_path, "ipu.fabric.renew_certificates", found)
+    assert done.code != 0
+    assert "must lead to the cluster that the hosts of this inventory are in" in done.said, done.text
+    assert done.where("cluster_kubelets") == []
