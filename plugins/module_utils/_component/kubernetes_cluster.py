@@ -24,6 +24,7 @@ class Settings:
     version: str
     allow_new_cluster: bool
     schedulable: str
+    node_addresses: t.Mapping[str, t.Sequence[str]]  # from the plan, by node name
 
 
 @dataclasses.dataclass(frozen=True)
@@ -57,6 +58,8 @@ def decide(settings: Settings, seen: Seen) -> ClusterWish:
     may_begin = first in seen.run and (settings.allow_new_cluster or not doubtful)
     if seen.joins:
         check_host(settings.version.lstrip("v"), seen.host, pick(NodeSeen, seen.node))
+        if seen.host in group:
+            check_address(settings.node_addresses, seen.host, pick(NodeSeen, seen.node))
         if not members and not may_begin:
             refuse_cluster(settings, first, planes, doubtful)
     hosts = {*group, *seen.groups.get("kube_node", ())}
@@ -111,6 +114,19 @@ def check_host(version: str, host: str, node: NodeSeen) -> None:
             f"Run ipu.fabric.upgrade, or set fabric_kubernetes_version to {node.kubelet} (for the role alone,"
             " kubernetes_version).",
             code="wrong-state",
+        )
+
+
+def check_address(planned: t.Mapping[str, t.Sequence[str]], host: str, node: NodeSeen) -> None:
+    """Stop at a host that would join with the address of another, whose etcd member would be removed."""
+    known = planned.get(node.name)
+    if node.membership != "member" and known and not {*node.address.split(",")} <= {*known}:
+        raise FabricError(
+            f"{host} has to have the address that was planned for it.",
+            host,
+            f"it says {node.address}; planned is {','.join(known)}",
+            "Check the address of that host in the inventory: another host answered.",
+            code="unsafe",
         )
 
 

@@ -23,6 +23,7 @@ class Settings:
 
     token_ttl: str  # in Go's notation for durations
     join_throttle: int
+    node_addresses: t.Mapping[str, t.Sequence[str]]  # from the plan, by node name
 
 
 @dataclasses.dataclass(frozen=True)
@@ -49,5 +50,10 @@ def decide(settings: Settings, seen: Seen) -> JoinWish:
         throttle=throttle,
         ttl=ttl if ttl == "0" else f"{ttl}{TURN * turns}m",
         rejoining=[node.name for node in bare],
-        addresses=[first_of(node.address) for node in bare if seen.control_plane],
+        addresses=[address for node in bare if seen.control_plane for address in addresses_of(settings, node)],
     )
+
+
+def addresses_of(settings: Settings, node: NodeSeen) -> t.Sequence[str]:
+    """Those of the plan: a host must not choose whose etcd member is removed. The role alone has only its answer."""
+    return settings.node_addresses.get(node.name) or [first_of(node.address)]

@@ -42,7 +42,13 @@ def run(tmp_path, monkeypatch):
             "kubeconfig_sha256": hashlib.sha256(b"kind: Config\n").hexdigest(),
         }
         nodes = {
-            host: {**node(name, membership), **ours, "is_control_plane": host == "cp1"} for host, name in NAMES.items()
+            host: {
+                **node(name, membership),
+                **ours,
+                "address": f"10.88.0.{name[4:]}",
+                "is_control_plane": host == "cp1",
+            }
+            for host, name in NAMES.items()
         }
         settings = defaults("kubernetes", "kubernetes_hardening", version="1.36.3")
         seen = kubernetes_hardening.Seen(CONFIGURATION, ["cp1"], {"cp1": nodes["cp1"]})

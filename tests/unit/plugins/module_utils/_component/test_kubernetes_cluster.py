@@ -36,7 +36,7 @@ def cluster(
     left_out = {name: {"node": nodes[name]} if "membership" in nodes[name] else nodes[name] for name in planes}
     left_out.update({name: {"msg": "Connection timed out"} for name in planes if found[name] == SILENT})
     about = {"joins": True, "check_mode": False, "kubeconfig_sha256": "", **more}
-    chosen = {name: about.pop(name) for name in ("allow_new_cluster", "schedulable") if name in about}
+    chosen = {name: about.pop(name) for name in ("allow_new_cluster", "schedulable", "node_addresses") if name in about}
     settings = defaults("kubernetes", "kubernetes_cluster", version="1.35.4", **chosen)
     host = host or run[0]
     seen = kubernetes_cluster.Seen(
@@ -166,6 +166,23 @@ def test_when_the_kubeconfig_is_fetched(
     assert (decided.fetches, decided.renews) == (fetches, renews)
 
 
+@pytest.mark.parametrize(
+    ("host", "state", "stops"), [("cp1", "none", True), ("cp1", "member", False), ("w1", "none", False)]
+)
+def test_a_control_plane_joins_with_the_address_that_was_planned(host: str, state: str, stops: bool) -> None:
+    """Else it would choose whose etcd member is removed."""
+    found = {**BARE, "cp2": "member", host: state}
+    assert cluster(found, host=host, node_addresses={host: ["fd00::1", "192.0.2.1"]}).running
+    planned = {"cp1": ["192.0.2.7"], "w1": ["192.0.2.7"]}
+    if not stops:
+        assert cluster(found, host=host, node_addresses=planned).running
+        return
+    with pytest.raises(FabricError) as refused:
+        cluster(found, host=host, node_addresses=planned)
+    assert (refused.value.seen, refused.value.code) == ("it says 192.0.2.1; planned is 192.0.2.7", "unsafe")
+    assert cluster(found, host=host, node_addresses=planned, joins=False).running
+
+
 def join(hosts: t.Mapping[str, str], control_plane: bool = False, forks: int = 50, **settings: t.Any) -> JoinWish:
     seen = kubernetes_join.Seen(
         control_plane=control_plane,
@@ -208,3 +225,5 @@ def test_what_reinstalled_hosts_may_have_left_behind() -> None:
     assert (planes.rejoining, planes.addresses) == (["cp1"], ["192.0.2.1"])
     # When workers join, a control plane that has just joined is no node that its host has left behind.
     assert (workers.rejoining, workers.addresses) == (["w1"], [])
+    planned = join(found, control_plane=True, node_addresses={"cp1": ["192.0.2.7", "fd00::7"]})
+    assert planned.addresses == ["192.0.2.7", "fd00::7"]
