@@ -22,7 +22,7 @@ from ..module_utils._host.vipu import split_endpoint
 from ..module_utils._model.observation import ObservedParts
 from ..module_utils._plan import cluster_identity
 from ..module_utils._plan.names import GROUPS, may_be_ours, meant_connection_variables
-from ..module_utils._plan.shapes import first_fault
+from ..module_utils._plan.recording import faults
 from ._messages import message_of
 from ._site_variables import deciding_variables, refuse_facts, shown_value
 
@@ -142,11 +142,11 @@ def misspelt(variables: t.Mapping[str, t.Any]) -> str:
 def add_result(observation: Collected, part: str, result: Result) -> None:
     """Add what one module returned, or how it failed; nothing if it did not run."""
     found = {name: result[name] for name in PARTS.get(part, (part,)) if name in result}
-    faults = [first_fault(value, KINDS[name], name) for name, value in found.items()]
-    faults += [vipu_fault(found["vipu"])] if "vipu" in found and not any(faults) else []
-    if any(faults):
-        fault = {**UNREADABLE, "seen": next(filter(None, faults))}
-        observation["errors"].append(error_of("host", MODULES[part], {"error": fault}))
+    fault = next((fault for name, value in found.items() for fault in faults(value, KINDS[name], name)), "")
+    if "vipu" in found:
+        fault = fault or vipu_fault(found["vipu"])
+    if fault:
+        observation["errors"].append(error_of("host", MODULES[part], {"error": {**UNREADABLE, "seen": fault}}))
         return
     observation.update(found)
     if part == "host" and "host" in result:
@@ -164,7 +164,7 @@ def vipu_fault(vipu: t.Mapping[str, t.Any]) -> str:
         ipaddress.ip_address(vipu["address"] or "0.0.0.0")
     except ValueError as error:
         return f"vipu: {error}"
-    return "" if 0 < vipu["port"] < 65536 else f"vipu/port is {vipu['port']}"
+    return "" if 0 < vipu["port"] < 65536 else f"vipu.port is {vipu['port']}"
 
 
 def results_of(

@@ -2,6 +2,7 @@
 
 import pytest
 from ansible_collections.ipu.fabric.tests.unit.fixtures.playbooks import play
+from ansible_collections.ipu.fabric.tests.unit.fixtures.site import site
 
 CA = "0123456789abcdef"
 ADDRESSES = {"cp1": "10.88.0.11", "cp2": "10.88.0.12", "cp3": "10.88.0.13", "w1": "10.88.0.21", "w2": "10.88.0.22"}
@@ -12,11 +13,13 @@ CHANGES = ["node_drain", "etcd_member", "host_reset"]
 
 def host(name):
     plane = name.startswith("cp")
+    seen = site()["w1"]["host"]
     return {
+        **seen,
         "hostname": name,
         "machine_id": f"id-{name}",
-        "kubelet": {"server": "10.88.0.1:6443", "cluster": CA},
-        "cluster": {"answered": plane, "unfinished": False, "endpoint": "10.88.0.1:6443" if plane else ""},
+        "kubelet": {**seen["kubelet"], "server": "10.88.0.1:6443", "cluster": CA},
+        "cluster": {**seen["cluster"], "answered": plane, "endpoint": "10.88.0.1:6443" if plane else ""},
     }
 
 

@@ -2,6 +2,7 @@
 
 import pytest
 from ansible_collections.ipu.fabric.tests.unit.fixtures.playbooks import play
+from ansible_collections.ipu.fabric.tests.unit.fixtures.site import site
 
 GROUPS = {"kube_control_plane": ["cp1", "cp2"], "kube_node": ["w1"]}
 CA, NAME = "0123456789abcdef", "10.88.0.1:6443"
@@ -86,7 +87,8 @@ def test_refused(tmp_path, hosts, arguments, variables, said):
 
 def test_a_cluster_that_others_built_is_not_taken_away(tmp_path):
     """Also where the site has forgotten fabric_manage_kubernetes: its name was printed, to be confirmed."""
-    answers = {"host_info": {"cp1": {"host": {"cluster": {"built_elsewhere": True}}}}}
+    seen = site()["cp1"]["host"]
+    answers = {"host_info": {"cp1": {"host": {**seen, "cluster": {**seen["cluster"], "built_elsewhere": True}}}}}
     run = reset(tmp_path, fabric_reset_name=NAME, answers=answers)
     assert run.code != 0
     assert "This cluster is managed elsewhere" in run.said, run.text

@@ -189,14 +189,14 @@ def test_the_clock_is_compared_with_the_controllers(monkeypatch):
 @pytest.mark.parametrize(
     ("answer", "seen"),
     [
-        ({"host": "no"}, "host is str, not mapping"),
-        ({"host": {"time": {}}}, "host lacks "),
-        ({"host": {**HOST, "memory_mb": "much"}}, "host/memory_mb is str, not int"),
-        ({"host": {**HOST, "machine_id": None}}, "host/machine_id is NoneType, not str"),
-        ({"host": HOST, "rdma": {**RDMA, "links": [{}]}}, "rdma/links/0 lacks "),
+        ({"host": "no"}, 'host is "no", not an object'),
+        ({"host": {"time": {}}}, "host.architecture is missing"),
+        ({"host": {**HOST, "memory_mb": "much"}}, 'host.memory_mb is "much", not a whole number'),
+        ({"host": {**HOST, "machine_id": None}}, "host.machine_id is null, not a string"),
+        ({"host": HOST, "rdma": {**RDMA, "links": [{}]}}, "rdma.links.0.addresses is missing"),
         ({"host": HOST, "vipu": {**VIPU, "host": "{{ lookup('pipe', 'id') }}"}}, "vipu: "),
         ({"host": HOST, "vipu": {**VIPU, "address": "10.5.0.20; id"}}, "vipu: "),
-        ({"host": HOST, "vipu": {**VIPU, "port": 0}}, "vipu/port is 0"),
+        ({"host": HOST, "vipu": {**VIPU, "port": 0}}, "vipu.port is 0"),
     ],
 )
 def test_an_answer_of_another_shape_is_an_error_of_its_host(answer, seen):
