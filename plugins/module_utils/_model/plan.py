@@ -535,13 +535,10 @@ class OwnDevices(t.TypedDict, total=False):
     sriov_policies: t.List[SriovPolicy]  # missing if pods get no VFs
 
 
-class OfRoles(t.TypedDict, total=False):
-    role_variables: t.Dict[str, str]  # as most hosts have them, without secrets; lists as digests
-
-
-class _PlanOptional(OwnDevices, OfRoles, total=False):
+class _PlanOptional(OwnDevices, total=False):
     not_proved: t.List[NotProved]  # only in a plan that the playbook prove_cluster derived, without asking hosts
     admission: Admission  # missing if it is off
+    role_variables: t.Dict[str, str]  # as most hosts have them, without secrets; missing if none is set
     nic_groups: t.List[NicGroup]  # missing if the NicClusterPolicy configures the device plugin on all nodes
 
 

@@ -71,7 +71,7 @@ from .port_table import component_names, uses
 from .proxy import plan_no_proxy
 from .rail_nics import check_alike
 from .resources import check_resources, plan_resources
-from .role_variables import plan_role_variables, with_own_variables
+from .role_variables import with_own_variables, with_role_variables
 from .running_cluster import (
     adopt,
     check_api_host,
@@ -263,7 +263,7 @@ def build_plan(settings: Settings, observations: Observations, today: str, recor
         "drift_time": "",
         "findings": [],
     }
-    plan = {**plan, **plan_own_devices(chosen, networks), **plan_role_variables(observations)}
+    plan = with_role_variables({**plan, **plan_own_devices(chosen, networks)}, observations)
     if groups:
         plan["nic_groups"] = groups
     if settings.admission != "off":

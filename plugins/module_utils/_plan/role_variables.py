@@ -8,14 +8,14 @@ import collections
 import typing as t
 
 from .._model.observation import Observations
-from .._model.plan import OfRoles, PlannedHost
+from .._model.plan import Plan, PlannedHost
 
 
-def plan_role_variables(observations: Observations) -> OfRoles:
-    """Those of most hosts."""
+def with_role_variables(plan: Plan, observations: Observations) -> Plan:
+    """The plan with those of most hosts."""
     usual = {name: _usual(values) for name, values in _by_name(observations).items()}
     common = {name: value for name, value in usual.items() if value is not None}
-    return {"role_variables": common} if common else {}
+    return {**plan, "role_variables": common} if common else plan
 
 
 def with_own_variables(planned: t.Mapping[str, PlannedHost], observations: Observations) -> t.Dict[str, PlannedHost]:

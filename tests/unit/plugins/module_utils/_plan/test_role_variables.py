@@ -36,8 +36,8 @@ ALL = {name: {"rdma_host_mtu": "9000"} for name in site()}
 def test_a_change_is_seen_once(before, after, seen):
     found = moves(given(**before), given(**after))
     assert [(host, thing) for host, thing, _fields in found] == [(host, thing) for host, thing, _fields in seen]
-    for (_host, _thing, fields), (_, _, starts) in zip(found, seen):
-        assert all(any(field.startswith(start) for field in fields) for start in starts), fields
+    for each, wanted in zip(found, seen):
+        assert all(any(field.startswith(start) for field in each[2]) for start in wanted[2]), each
 
 
 def test_a_site_without_them_has_no_such_part():
