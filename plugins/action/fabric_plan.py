@@ -230,11 +230,11 @@ def was_proved(folder: str) -> bool:
 
 
 def keep_applied(
-    plan: Plan, cluster: t.Mapping[str, str], options: t.Dict[str, t.Any], only_fabric: bool
+    plan: Plan, cluster: t.Mapping[str, str], options: t.Dict[str, t.Any], check_mode: bool, only_fabric: bool
 ) -> t.Dict[str, t.Any]:
     """Save the plan as the one that was applied, with which later ones are compared, and say what to do next."""
     folder, applied = options["artifacts_dir"], without_drift(plan)
-    if folder:
+    if folder and not check_mode:
         saved = with_fabric(earlier_plans(folder).applied, applied) if only_fabric else applied
         kept = {APPLIED: json.dumps(saved) + "\n"} if saved is not None else {}
         write_files(folder, {**plan_files(folder, applied, options["plan_file"]), **kept}, "fabric_artifacts_dir")
@@ -292,9 +292,7 @@ class ActionModule(DelegatingAction, ControllerAction):
         if scope == "derived":
             return keep_derived(plan, options["artifacts_dir"], self._task.check_mode)
         if scope in ("applied", "applied_fabric"):
-            if self._task.check_mode:
-                options["artifacts_dir"] = ""
-            return keep_applied(plan, cluster, options, only_fabric=scope == "applied_fabric")
+            return keep_applied(plan, cluster, options, self._task.check_mode, scope == "applied_fabric")
         if scope == "upgrade":
             return make_upgrade(observations, cluster, options)
         path = options.pop("observations")

@@ -118,17 +118,24 @@ def passed_variables() -> t.Dict[str, str]:
     """Role variables that site sets, whatever the inventory says, each with the one to set instead; empty: none."""
     found: t.Dict[str, str] = {}
     for play in ("kubernetes", "fabric", "prove"):
-        _collect(yaml_load((ROLES.parent / f"playbooks/plays/{play}.yml").read_text(encoding="utf-8")), found)
+        passed = templates_in(f"plays/{play}.yml")
+        found.update({name: _instead(name, str(text)) for name, text in passed.items() if name[0] != "_"})
     return found
 
 
-def _collect(tree: t.Any, found: t.Dict[str, str]) -> None:
-    """The variables of all `vars` in a play."""
+def templates_in(playbook: str) -> t.Dict[str, t.Any]:
+    """The variables of all `vars` in a playbook, with their templates."""
+    found: t.Dict[str, t.Any] = {}
+    _collect(yaml_load((ROLES.parent / "playbooks" / playbook).read_text(encoding="utf-8")), found)
+    return found
+
+
+def _collect(tree: t.Any, found: t.Dict[str, t.Any]) -> None:
     for each in tree if isinstance(tree, list) else ():
         _collect(each, found)
     for key, value in tree.items() if isinstance(tree, dict) else ():
         if key == "vars":
-            found.update({name: _instead(name, str(text)) for name, text in value.items() if name[0] != "_"})
+            found.update(value)
         _collect(value, found)
 
 

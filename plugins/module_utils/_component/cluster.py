@@ -10,7 +10,7 @@ from ansible.module_utils.basic import AnsibleModule
 
 from .._common.manager import is_ours
 from .._ipu.operator import read_ipu_operator
-from .._kube.client import Cluster, NoCluster, connect
+from .._kube.client import Cluster, connect
 from .._kube.rights import missing_rights, user_name
 from .._model.operators import MpiFacts
 from .._network.cluster_info import read_cluster
@@ -36,8 +36,8 @@ def read(module: AnsibleModule) -> t.Dict[str, t.Any]:
     if params["parts"] == ["rights"]:  # answered even if the user may read nothing else
         missing = missing_rights(cluster)
         user = user_name(cluster) if missing else ""
-        silence = cluster.silence if isinstance(cluster, NoCluster) else ""
-        return {"changed": False, "present": cluster.present, "silence": silence, "rights": missing, "user": user}
+        said = {"present": cluster.present, "silence": cluster.silence, "rights": missing, "user": user}
+        return {"changed": False, **said}
     if params["parts"] == ["plan"]:
         return {"changed": False, "present": cluster.present, "plan": plan_of(cluster, params["networks"])}
     found = {"changed": False, **read_cluster(cluster)}

@@ -117,6 +117,7 @@ class Cluster:
     """A cluster whose API answers."""
 
     present = True
+    silence = ""  # why its API gave no answer
 
     def __init__(self, client: t.Any) -> None:
         self.client = client
@@ -309,7 +310,7 @@ class NoCluster(Cluster):
 
     def __init__(self, silence: str = "") -> None:
         super().__init__(None)
-        self.silence = silence  # why its API gave no answer
+        self.silence = silence
 
     def get(self, path: str, **query: t.Any) -> t.Optional[Object]:
         return None

@@ -71,7 +71,7 @@ from .port_table import component_names, uses
 from .proxy import plan_no_proxy
 from .rail_nics import check_alike
 from .resources import check_resources, plan_resources
-from .role_variables import with_own_variables, with_role_variables
+from .role_variables import with_role_variables
 from .running_cluster import (
     adopt,
     check_api_host,
@@ -249,7 +249,7 @@ def build_plan(settings: Settings, observations: Observations, today: str, recor
             settings, hosts, endpoint, distribution, runtime, virtual, describe_running(running, settings.ipu, releases)
         ),
         "hardening": hardening,
-        "hosts": with_own_variables(planned, observations),
+        "hosts": planned,
         "vipu": vipu,
         "ipu_operator": describe_release(settings),
         "networks": networks,

@@ -3,11 +3,11 @@ from __future__ import annotations
 import re
 import typing as t
 
-import yaml
 from ansible_collections.ipu.fabric.plugins.plugin_utils._site_variables import (
     passed_variables,
     role_variables,
     site_variables,
+    templates_in,
 )
 from ansible_collections.ipu.fabric.tests.unit.fixtures.paths import ROOT
 
@@ -49,28 +49,13 @@ APART = re.compile(
 
 def test_a_bundle_has_what_site_installs() -> None:
     """A bundle for networks with VFs lacked the images of the SR-IOV operator."""
-    in_bundle, in_site = passed_in("bundle.yml"), passed_in("plays/fabric.yml")
+    in_bundle, in_site = templates_in("bundle.yml"), templates_in("plays/fabric.yml")
     parts = ("network_operator_", "spiderpool_", "whereabouts_", "gpu_operator_", "ipu_operator_")
     wanted = {name: text for name, text in in_site.items() if name.startswith(parts) and not APART.search(name)}
     other = {
         name: (text, in_bundle.get(name)) for name, text in wanted.items() if plain(in_bundle.get(name)) != plain(text)
     }
     assert other == {}
-
-
-def passed_in(playbook: str) -> t.Dict[str, str]:
-    found: t.Dict[str, str] = {}
-    _collect_values(yaml.safe_load((ROOT / "playbooks" / playbook).read_text(encoding="utf-8")), found)
-    return found
-
-
-def _collect_values(tree: t.Any, found: t.Dict[str, str]) -> None:
-    for each in tree if isinstance(tree, list) else ():
-        _collect_values(each, found)
-    for key, value in tree.items() if isinstance(tree, dict) else ():
-        if key == "vars":
-            found.update(value)
-        _collect_values(value, found)
 
 
 def plain(text: t.Optional[str]) -> str:
