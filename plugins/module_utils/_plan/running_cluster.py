@@ -15,6 +15,7 @@ from .._common.findings import Findings
 from .._common.text import EXPIRED, shorten_list
 from .._host.role_files import SYSCTL
 from .._ipam.nv_ipam import keeps_block
+from .._kubeadm.membership import REMOVED
 from .._model.observation import ClusterFacts, HostFacts
 from .._model.plan import PlannedNetwork, Releases, RunningCluster
 from .._model.settings import Settings
@@ -507,9 +508,7 @@ def check_joined(settings: Settings, hosts: Hosts, running: t.Optional[Running],
                 joined,
                 "The host has joined the cluster, which has no node of it any more.",
                 f"nodes of the cluster: {shorten_list(sorted(by_name), 8)}",
-                "If it was renamed, give it the name of its node again. If its node was deleted, finish the removal"
-                " there: sudo kubeadm reset --force; sudo ip link delete cni0. Then site joins it again; or take it out"
-                " of the inventory.",
+                f"{REMOVED} Then site joins it again; or take it out of the inventory.",
             )
     elif lost:
         findings.error(

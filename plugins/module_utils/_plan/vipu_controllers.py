@@ -206,8 +206,16 @@ def _reached(
     for network, link in own.items():
         seen = f"V-IPU has the address {controller.address} of {link.nic['netdev']} on this host"
         what = f"{network}: a pod can't reach its own node over macvlan, so pods here won't reach V-IPU at {where}."
-        if other:
-            better = join_endpoint(other, controller.port)
+        better = join_endpoint(other, controller.port)
+        if other and settings.vipu_hosts:  # the site's own choice: what a host says of its NICs does not replace it
+            findings.error(
+                "on-master",
+                [name],
+                what,
+                f"{seen}, and fabric_vipu_hosts names it",
+                f"If V-IPU runs on this host, put {better} in fabric_vipu_hosts. If not, remove its address there.",
+            )
+        elif other:
             findings.warning(
                 "on-master",
                 [name],
@@ -233,7 +241,7 @@ def _reached(
                 "to a machine that runs no pods of this network, or let workers use the host's network "
                 "(ipu_operator_worker_host_network).",
             )
-    return other or controller.address
+    return controller.address if settings.vipu_hosts else other or controller.address
 
 
 def _is_of(address: str, link: HostLink) -> bool:
