@@ -207,7 +207,15 @@ def _reached(
         seen = f"V-IPU has the address {controller.address} of {link.nic['netdev']} on this host"
         what = f"{network}: a pod can't reach its own node over macvlan, so pods here won't reach V-IPU at {where}."
         better = join_endpoint(other, controller.port)
-        if other and settings.vipu_hosts:  # the site's own choice: what a host says of its NICs does not replace it
+        if settings.ipu_release.workers_on_host_network and (settings.vipu_hosts or not other):
+            findings.warning(
+                "on-master",
+                [name],
+                f"{what} Workers of IPUJobs do, as they use the host's network.",
+                seen,
+                "Nothing to do if only IPUJobs use IPUs here.",
+            )
+        elif other and settings.vipu_hosts:  # the site's own choice: what a host says of its NICs does not replace it
             findings.error(
                 "on-master",
                 [name],
@@ -222,14 +230,6 @@ def _reached(
                 f"{what} The plan takes {better}, which all pods reach.",
                 seen,
                 f"Nothing to do if V-IPU listens there. To end this warning, put {better} in fabric_vipu_hosts.",
-            )
-        elif settings.ipu_release.workers_on_host_network:
-            findings.warning(
-                "on-master",
-                [name],
-                f"{what} Workers of IPUJobs do, as they use the host's network.",
-                seen,
-                "Nothing to do if only IPUJobs use IPUs here.",
             )
         else:
             findings.error(

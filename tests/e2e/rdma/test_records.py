@@ -35,7 +35,7 @@ PLAY = """
         kubeconfig: "{{ kubeconfig }}"
         job: {kind: MPIJob, name: "{{ job.name }}"}
         patience: 60
-        timeout: 900
+        timeout: 1800
       register: run
     - ansible.builtin.copy:
         content: "{{ run.record | to_json }}"
@@ -75,6 +75,9 @@ def record(bed: Bed, folder: Path, transport: str, **settings: Any) -> dict[str,
     playbook.write_text(PLAY)
     bed.on("cp1", f"{KUBECTL} delete mpijobs --all")
     result = bed.play(str(playbook), job=job, kubeconfig=str(bed.artifacts / "admin.conf"), record=str(found))
+    if result.code:
+        logs = f"{KUBECTL} logs -l training.kubeflow.org/job-name={job['name']}"
+        print(bed.on("cp1", f"{KUBECTL} get pods -o wide; {logs}"))
     assert result.code == 0
     seen: dict[str, Any] = json.loads(found.read_text())
     print(json.dumps(seen, indent=1))

@@ -45,6 +45,7 @@ def without_pods_here(hosts):
         (FABRIC, None, HOST_NETWORK, MANAGEMENT, "warning"),
         (FABRIC, None, {"vipu_hosts": [f"{FABRIC}:8090"]}, FABRIC, "error"),
         (FABRIC, None, {"vipu_hosts": ["head:8090"], "resolved": {"head": FABRIC}}, FABRIC, "error"),
+        (FABRIC, None, {"vipu_hosts": [f"{FABRIC}:8090"], **HOST_NETWORK}, FABRIC, "warning"),
         (FABRIC, None, {"vipu_hosts": [f"{MANAGEMENT}:8090"]}, MANAGEMENT, ""),
         (MANAGEMENT, None, {}, MANAGEMENT, ""),
         ("127.0.0.1", None, {}, MANAGEMENT, ""),
