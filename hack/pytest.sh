@@ -6,7 +6,7 @@ version=$1 report=$2
 shift 2
 venv=$ROOT/.cache/venv
 packages=$(echo "$venv"/lib/python3*/site-packages)
-export PYTHONPATH=$ROOT/.cache/collections
+export PYTHONPATH=$ROOT/.cache/collections PATH=$venv/bin:$PATH  # tests start ansible-playbook by its name
 if [[ $packages != */python"$version"/* ]]; then
     python=$(python_of "$version")
     if [[ -z $python ]]; then
