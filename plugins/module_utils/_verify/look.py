@@ -15,6 +15,8 @@ from .._common.addresses import Network
 from .._model.probe import Gid, Port
 from .parsers import NO_ANSWER, Counter, read_counters, read_gids, read_limits, read_ports, sections
 
+SECONDS = 60  # for one look: a job may keep all of a node's processors busy
+
 # Passed in the URL of an exec; prints what parsers.py reads. ROOT, for tests, is the root of all paths.
 SCRIPT = r"""
 root=${ROOT-}

@@ -21,7 +21,6 @@ from .._kube.readiness import mount_problems, network_problems
 from . import look
 from .explain import Amount, PodNetwork, PodSeen, as_text, explain, is_rdma
 
-EXEC_SECONDS = 30
 RESOURCE_OF_NETWORK = f"metadata.annotations.{quoted('k8s.v1.cni.cncf.io/resourceName')}"
 # Pods on the host network that are used to read the MTU of its NICs: first those of network components, whose images
 # have a shell.
@@ -112,7 +111,7 @@ class PodReader:
         return container
 
     def look(self, path: str, container: str, parts: t.Sequence[str]) -> look.Inside:
-        output = run_in_pod(self.cluster, path, container, look.argv(parts), EXEC_SECONDS)
+        output = run_in_pod(self.cluster, path, container, look.argv(parts), look.SECONDS)
         return look.read(*output)
 
     def problems(self, pod: Object) -> t.List[Problem]:

@@ -21,8 +21,6 @@ from .look import Inside
 from .pod_facts import TRIED, device_amounts, host_network_pods
 from .record import JobRecord, Rank, verdict
 
-EXEC_SECONDS = 30
-PLACES_SECONDS = 60
 INTERVAL = 2.0  # seconds between two looks into a pod
 FOR_EACH = 0.1  # additional seconds per pod of a large job
 REST = 3  # pause, in durations of a look: the job needs its processors, and a look goes on when nobody waits for it
@@ -73,15 +71,15 @@ class Recorder:
         """One look. If a pod ends meanwhile, the earlier result is kept."""
         uid = pod["metadata"]["uid"]
         place = (f"/api/v1/namespaces/{self.namespace}/pods/{pod['metadata']['name']}", container_of(pod))
-        inside = self.inside(place, look.SAMPLE, EXEC_SECONDS)
+        inside = self.inside(place, look.SAMPLE)
         self.keep(pod, self.with_places(inside, uid))
         known = self.places.get(uid)
         if not inside.error and (known is None or known.error):
-            self.places[uid] = self.inside(place, look.PLACES, PLACES_SECONDS)
+            self.places[uid] = self.inside(place, look.PLACES)
         self.took[uid] = self.clock() - self.asked[uid]
 
-    def inside(self, place: Place, parts: t.Sequence[str], seconds: float) -> Inside:
-        return look.read(*run_in_pod(self.cluster, *place, look.argv(parts), seconds))
+    def inside(self, place: Place, parts: t.Sequence[str]) -> Inside:
+        return look.read(*run_in_pod(self.cluster, *place, look.argv(parts), look.SECONDS))
 
     def keep(self, pod: Object, inside: Inside) -> None:
         uid, node = pod["metadata"]["uid"], pod["spec"].get("nodeName", "")
@@ -123,15 +121,15 @@ class Recorder:
         return self.counters_at(place_of_node) if place_of_node else {}
 
     def counters_at(self, place: Place) -> t.Dict[t.Any, int]:
-        seen = self.inside(place, COUNTERS, EXEC_SECONDS)
+        seen = self.inside(place, COUNTERS)
         return {counter: value for counter, value in seen.counters.items() if counter[1]}
 
     def finish(self, job: Object, path: str) -> t.Dict[str, t.Any]:
         """The record, after a last look; annotates the job with the verdict. A second call returns the same."""
         if self.record is None:
-            wait(self.busy.values(), EXEC_SECONDS)
+            wait(self.busy.values(), look.SECONDS)
             self.look(self.running, now=True)
-            wait(self.busy.values(), EXEC_SECONDS)
+            wait(self.busy.values(), look.SECONDS)
             self.pool.shutdown(wait=False)
             known = query(f"metadata.annotations.{quoted(MOVED)}", job) or ""
             if known and not self.ranks:

@@ -13,15 +13,21 @@ from ansible_collections.ipu.fabric.tests.e2e.bed import KUBECTL, Bed
 from ansible_collections.ipu.fabric.tests.e2e.rdma.conftest import Fabric
 from ansible_collections.ipu.fabric.tests.e2e.rdma.test_jobs import MPI_IMAGE, RDMA_IMAGE
 
-# Rank 0 sends for minutes, so that it is looked at again and again: under emulation a look takes half a minute.
+# Ranks that send for minutes, so that both are looked at again and again, and sleep in between: two ranks that poll
+# keep an emulated processor from everything else, the looks included.
 PROGRAM = """
 import time
 from mpi4py import MPI
 ranks, block, end = MPI.COMM_WORLD, bytearray(1 << 18), time.monotonic() + 150
-goes_on = True
-while goes_on:
-    ranks.Send(block, dest=1) if ranks.Get_rank() == 0 else ranks.Recv(block, source=0)
-    goes_on = ranks.bcast(time.monotonic() < end)
+if ranks.Get_rank() == 0:
+    while not block[0]:
+        block[0] = time.monotonic() > end
+        ranks.Send(block, dest=1)
+        time.sleep(0.2)
+while not block[0]:
+    if ranks.Iprobe(source=0):
+        ranks.Recv(block, source=0)
+    time.sleep(0.1)
 """
 PLAY = """
 - hosts: localhost
