@@ -41,10 +41,15 @@ Results = t.Dict[str, Result]
 NO_ANSWER = plain_result("The process that asked this host ended without an answer.", "failed")
 
 
+def text_of(value: t.Any) -> str:
+    """Since ansible-core 2.19 a warning is an object, whose text is that of its event."""
+    return str(getattr(getattr(value, "event", None), "msg", value))
+
+
 def plain(result: Result) -> Result:
     """A module's result as plain data, without what is only for Ansible's display."""
     kept = {key: value for key, value in result.items() if key != "exception" and not key.startswith("_ansible_")}
-    data: Result = json.loads(json.dumps(kept, default=str))
+    data: Result = json.loads(json.dumps(kept, default=text_of))
     return data
 
 

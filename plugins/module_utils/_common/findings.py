@@ -228,7 +228,8 @@ class Findings:
             self._add("warning", check, hosts, what, seen, f"Allowed, so it does not stop the run. {next_step}")
             return
         offered = check in ALLOWABLE and "fabric_allow" not in next_step
-        hint = allowed or (f"Or allow it with fabric_allow: [{check}]." if offered else "")
+        every = ", ".join(sorted({*self._allow, check}))  # the advice must not end what is allowed already
+        hint = allowed or (f"Or allow it with fabric_allow: [{every}]." if offered else "")
         self._add("error", check, hosts, what, seen, f"{next_step} {hint}".rstrip())
 
     def warning(self, check: str, hosts: t.Iterable[str], what: str, seen: str, next_step: str) -> None:

@@ -12,7 +12,7 @@ import typing as t
 from .._kube.query import Object, query
 from .._model.plan import PoolSpec
 from .._model.pools import AddressPool, LeakedAddress, NodeAllocation
-from .leaks import NO_NODE, OTHER_BLOCK, Holder, Pods, held_twice
+from .leaks import NO_NODE, OTHER_BLOCK, Holder, Pod, Pods, held_twice
 from .pool_facts import Counts, pool_facts
 from .ranges import parse_range, parse_ranges
 
@@ -23,10 +23,28 @@ with contextlib.suppress(ImportError):  # run_module() says so, by the module's 
 SELECTED = "nodeSelector.nodeSelectorTerms[].matchExpressions[] | [?key=='kubernetes.io/hostname'].values[]"
 NV_IPAM = "/apis/nv-ipam.nvidia.com/v1alpha1/ippools"
 
+Blocks = t.Mapping[str, "netaddr.IPRange"]  # by node
+
 
 def nv_ipam_pools(pools: t.Sequence[Object], pods: Pods, nodes: t.Collection[str]) -> t.List[AddressPool]:
     """Pools with their leaks. The API knows only the block of each node; the addresses come from the pods."""
-    return [nv_ipam_pool(pool, pods, nodes) for pool in pools]
+    blocks = [read_blocks(pool) for pool in pools]
+    return [
+        nv_ipam_pool(pool, pods, nodes, [*blocks[:number], *blocks[number + 1 :]]) for number, pool in enumerate(pools)
+    ]
+
+
+def read_blocks(pool: Object) -> Blocks:
+    name = pool["metadata"]["name"]
+    return {
+        item["nodeName"]: parse_range(f"{item['startIP']}-{item['endIP']}", name)
+        for item in query("status.allocations", pool) or ()
+    }
+
+
+def has(blocks: Blocks, node: str, address: str) -> bool:
+    """Whether the address is in the node's block."""
+    return node in blocks and netaddr.IPAddress(address) in blocks[node]
 
 
 def excluded_addresses(spec: Object, where: str) -> netaddr.IPSet:
@@ -46,25 +64,30 @@ def keeps_block(spec: t.Union[Object, PoolSpec], node: str, block: str) -> bool:
     return offset >= 0 and offset % size == 0 and int(last) - int(first) + 1 == size
 
 
-def nv_ipam_pool(pool: Object, pods: Pods, nodes: t.Collection[str]) -> AddressPool:
+def nv_ipam_pool(pool: Object, pods: Pods, nodes: t.Collection[str], others: t.Sequence[Blocks] = ()) -> AddressPool:
+    """One pool. others: blocks of the other pools, which may be parts of the same subnet."""
     name, spec = pool["metadata"]["name"], pool["spec"]
     cidr = ipaddress.ip_network(spec["subnet"], strict=False)
     taken = excluded_addresses(spec, name)
     if spec.get("gateway"):
         taken |= parse_ranges([spec["gateway"]], name)
+    blocks = read_blocks(pool)
+
+    def elsewhere(pod: Pod, address: str) -> bool:
+        return any(has(each, pod.node, address) for each in others)
+
     held = [
         (Holder(address, key), pod)
         for key, pod in sorted(pods.items())
         for address in dict.fromkeys(pod.attached)
-        if ipaddress.ip_address(address) in cidr
+        if ipaddress.ip_address(address) in cidr and (has(blocks, pod.node, address) or not elsewhere(pod, address))
     ]
     addresses = sorted({netaddr.IPAddress(holder.address) for holder, _pod in held})
     leaked: t.List[LeakedAddress] = held_twice(cidr, pods)
     allocations: t.List[NodeAllocation] = []
-    blocks: t.Dict[str, netaddr.IPRange] = {}
     for item in query("status.allocations", pool) or ():
         node, text = item["nodeName"], f"{item['startIP']}-{item['endIP']}"
-        block = blocks[node] = parse_range(text, name)
+        block = blocks[node]
         if node not in nodes:
             leaked.append({"address": text, "pod": "", "why": f"{NO_NODE}: {node}"})
         own = [
@@ -77,7 +100,7 @@ def nv_ipam_pool(pool: Object, pods: Pods, nodes: t.Collection[str]) -> AddressP
         free = max(capacity - allocated, 0)
         allocations.append({"node": node, "range": text, "capacity": capacity, "allocated": allocated, "free": free})
     for holder, pod in held:
-        if pod.node and not (pod.node in blocks and netaddr.IPAddress(holder.address) in blocks[pod.node]):
+        if pod.node and not has(blocks, pod.node, holder.address):
             leaked.append({"address": holder.address, "pod": holder.pod, "why": OTHER_BLOCK})
     capacity = sum(each["capacity"] or 0 for each in allocations)
     counts = Counts(netaddr.IPSet(blocks.values()).size, capacity, len(addresses))

@@ -372,7 +372,8 @@ def connect(module: AnsibleModule) -> Cluster:
                 where,
                 "no such file",
                 "Name the file: fabric_kubeconfig for playbooks, NAME_kubeconfig for the role NAME. ipu.fabric.site"
-                " keeps that of its cluster in artifacts/, so run this in the directory where site was run.",
+                " keeps that of its cluster in artifacts/, so run this in the directory where site was run. If there is"
+                " no cluster yet, run site without --tags.",
                 code="api-unreachable",
                 transient=False,
             ) from error

@@ -81,7 +81,7 @@ class Networks:
         found = [describe(nad_reference(network)) for network, nad in nads if nad and not made_for(nad, network)]
         if found:
             raise FabricError(
-                "A NetworkAttachmentDefinition of a planned network's name exists, and no network was created for it.",
+                "A NetworkAttachmentDefinition of a planned network's name exists, but was made for no MacvlanNetwork.",
                 ", ".join(found),
                 "somebody else's object, which the network operator would overwrite",
                 "Give the planned network another name or namespace in fabric_networks, or delete the object if nobody"

@@ -136,7 +136,7 @@ def summarize(
     state: t.Literal["nothing", "changes", "errors"] = "changes" if left or set(counts) - {"untouched"} else "nothing"
     if errors:
         what = "the error is" if errors == 1 else f"{errors} errors are"
-        state, left = "errors", f"Nothing is changed until {what} fixed."
+        state, left = "errors", f"site changes nothing until {what} fixed."
     elif state == "nothing":
         objects = "objects (ipu.fabric.drift) or " if drifted is None else ""
         left = f"Nothing to do, unless {objects}files of hosts (ipu.fabric.site --check) have drifted."

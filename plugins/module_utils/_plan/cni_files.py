@@ -70,7 +70,8 @@ def _check_host(name: str, facts: HostFacts, settings: Settings, unfinished: boo
             [name],
             "A node without a configuration of a pod network can't start pods.",
             f"nothing in {folder}",
-            "Look at the pods of the pod network on this node. site installs a pod network if fabric_cni names one.",
+            "Delete this node's pod of the pod network, such as that of kube-flannel-ds or calico-node: it writes the"
+            " file when it starts. If there is none, site installs a pod network if fabric_cni names one.",
         )
     # Otherwise each node would repeat what was already reported for the cluster, or the pod network in use would go.
     if ours and not findings.has_error("cluster-cni") and not findings.has_error("cluster-builder"):

@@ -89,7 +89,7 @@ def _check_nodes(settings: Settings, hosts: Hosts, nodes: t.Mapping[str, Kuberne
             "node-distribution",
             others,
             f"The cluster was built by {next(iter(made.values()))}, and these hosts are not nodes of it.",
-            "they have no kubeconfig of a kubelet",
+            "they have no /etc/kubernetes/kubelet.conf",
             "Join them with the tool that manages the cluster, or take them out of the inventory.",
         )
     unknown = {

@@ -104,7 +104,9 @@ def choose_links(
                 [],
                 f"{network.name} has no NIC on any host.",
                 "each of its hosts is without one, which fabric_allow allows",
-                f"Take {network.name} out of fabric_networks ([] for no fabric network), or correct its select.",
+                "For Ethernet without RDMA, set fabric_require_rdma: false and name the NIC, as"
+                f" fabric_networks: [{{name: {network.name}, select: {{name: eth1}}}}]. For no fabric network, set"
+                " fabric_networks: [].",
             )
     return chosen
 

@@ -174,7 +174,9 @@ def check_variables(observations: Observations, known: t.Collection[str], findin
             hosts,
             f"The collection has no variable {name}, so nothing reads it.",
             name,
-            f"Did you mean {meant}?" if meant else f"Give variables of your own a prefix other than {PREFIX}.",
+            f"Did you mean {meant}?"
+            if meant
+            else f"The page of all variables has the collection's. Give your own a prefix other than {PREFIX}.",
         )
 
 

@@ -158,7 +158,8 @@ def _raise_no_rdma(links: t.Sequence[Link], where: str, obstacles: Obstacles) ->
         where,
         _describe_all(links, obstacles),
         "Load the NIC's RDMA driver (mlx5_ib; vmw_pvrdma for a virtual machine's PVRDMA adapter),"
-        " select another NIC, or set fabric_require_rdma to false for plain Ethernet.",
+        " select another NIC, or set fabric_require_rdma to false for plain Ethernet and name the NIC in `select` of"
+        " fabric_networks.",
     )
 
 

@@ -322,7 +322,7 @@ def check_attachments(running: t.Optional[Running], networks: t.Sequence[Planned
         findings.error(
             "networks",
             [running.host],
-            "A NetworkAttachmentDefinition of a planned network's name exists, and no network was created for it.",
+            "A NetworkAttachmentDefinition of a planned network's name exists, but was made for no MacvlanNetwork.",
             f"NetworkAttachmentDefinition {', '.join(lost)}",
             "Give the planned network another name in fabric_networks, or delete the object if nobody needs it: the"
             " operator would overwrite it.",

@@ -76,7 +76,9 @@ CHECK_TYPES: t.Dict[str, CheckType] = {
         "Node is Ready, no pressure",
         "cluster",
         "Run `systemctl restart containerd kubelet` on the host (with k3s and RKE2 the unit k3s, k3s-agent, rke2-server"
-        " or rke2-agent). If that changes nothing, `kubectl describe node NAME` and `journalctl -u kubelet` say why.",
+        " or rke2-agent). If that changes nothing, `kubectl describe node NAME` and `journalctl -u kubelet` say why."
+        " If it is the network plugin, delete the node's pod of kube-flannel-ds or calico-node, which writes"
+        " /etc/cni/net.d when it starts.",
     ),
     "certificates": CheckType(
         "Certificates are valid",
@@ -104,13 +106,16 @@ CHECK_TYPES: t.Dict[str, CheckType] = {
     "regression": CheckType(
         "No worse than before",
         "cluster",
-        "Find out what changed since: site, cables, switches, drivers, firmware. If the change was intended,"
+        "Find out what changed since: inventory, cables, switches, drivers, firmware. If the change was intended,"
         " run one proof with `-e fabric_baseline=accept`: later proofs then expect what it saw.",
     ),
     "pod": CheckType(
         "Pod starts",
         "network",
-        "Act on the message; if the image cannot be pulled, set verify_rdma_image (without RDMA: verify_image).",
+        "Act on the message; if the image cannot be pulled, set verify_rdma_image (without RDMA: verify_image). Pods"
+        " that Pod Security refuses need the label pod-security.kubernetes.io/enforce: privileged on verify_namespace."
+        " If a file below /etc/cni/net.d is missing, delete the node's pod that writes it: kube-flannel-ds or"
+        " calico-node, kube-multus-ds, nv-ipam-node.",
     ),
     "dns": CheckType(
         "Service names resolve",
@@ -121,7 +126,8 @@ CHECK_TYPES: t.Dict[str, CheckType] = {
     "multus": CheckType(
         "Multus handles pods",
         "network",
-        "00-multus.conf must be the node's first CNI configuration: restart the node's pod of kube-multus-ds.",
+        "00-multus.conf must be the node's first CNI configuration: restart the node's pod of kube-multus-ds"
+        " (delete it; `kubectl get pods -A --field-selector spec.nodeName=NAME` shows its name).",
     ),
     "workloads": CheckType(
         "Running pods are attached",
@@ -363,7 +369,8 @@ NO_NODE = (
 NODE_POD = ("the probe pod of this node does not run", "First act on the check `Pod starts`, which has the reason.")
 TWO_NODES = (
     "needs pods with an address on two nodes",
-    "Add a second node with a NIC on this network. If there is one, first act on the failed checks of its probe pod.",
+    "First act on failed checks of probe pods, if there are any. Add a second node with a NIC on this network if there"
+    " is only one.",
 )
 NO_ADDRESS = (
     "the pod has no address on this network",

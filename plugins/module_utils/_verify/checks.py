@@ -328,10 +328,7 @@ def unique_check(plan: Plan, network: PlannedNetwork, pods: Pods) -> Check:
 
 # Pods
 
-HOST_LOCAL = (
-    "host-local allocates on each node independently: use whereabouts or nv-ipam, or give each node a"
-    " NetworkAttachmentDefinition with a range of its own."
-)
+HOST_LOCAL = "host-local allocates on each node independently: use whereabouts or nv-ipam."
 WITHOUT_ADVERTISEMENTS = "Turn router advertisements off on the routers of this network's VLAN."
 NIC_TAKEN = (
     "Something else has the NIC: ipvlans of other pods (NetworkAttachmentDefinitions of type ipvlan), a bond, a bridge"

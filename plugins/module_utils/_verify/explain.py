@@ -159,6 +159,7 @@ def own_gids(inside: Inside) -> t.List[t.Tuple[str, t.Mapping[str, t.Any]]]:
 
 # What it lacks, with a function for each subject
 
+PLUGIN = "ipu.fabric.site installs one where NICs have RDMA, unless fabric_require_rdma is false."
 CAUSES = (
     (
         "untolerated taint",
@@ -169,8 +170,17 @@ CAUSES = (
         "Ask for less of what the message names, or wait for pods that hold it: kubectl describe node shows them.",
     ),
     ("affinity/selector", "Give a node the labels that nodeSelector or affinity of the pod ask for, or change those."),
-    ("which no node has", "Ask for a resource that the nodes have; ipu.fabric.prove says why a node lacks one."),
+    (
+        "which no node has",
+        "Ask for a resource that the nodes have; ipu.fabric.prove says why a node lacks one. If no node has any, no"
+        f" device plugin runs: {PLUGIN}",
+    ),
     ("Image", "Correct the image's name, or give its pod a pull secret."),
+    (
+        "configuration for pool",
+        "nv-ipam has no block for this node: the nodeSelector of the IPPool leaves it out. Run the pod on another node,"
+        " or add this one to kube_node and run ipu.fabric.site.",
+    ),
     ("network could not be set up", "Read the log of multus on that node, and the message above: it names the plugin."),
 )
 
@@ -272,7 +282,7 @@ def resource_lacks(pod: PodSeen) -> t.Iterator[Lack]:
         f"no container asks for one; {f'node {pod.node}' if pod.node else 'its node'} has {shown(offered, 'none')}",
         f"Add {shown(wanted, '')}: 1 to resources.limits of the container, and the capability IPC_LOCK."
         if wanted
-        else "Give the nodes an RDMA device plugin: ipu.fabric.site installs one where NICs have RDMA.",
+        else f"The nodes need an RDMA device plugin: {PLUGIN}",
     )
 
 

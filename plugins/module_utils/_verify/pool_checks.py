@@ -27,7 +27,9 @@ FREE_LEAKS = {
     " it, reconciler_cron_expression), or remove the leaked entries: `kubectl edit -n NAMESPACE"
     " ippools.whereabouts.cni.cncf.io {name}`, with the namespace of whereabouts. Delete one of the pods that share an"
     " address.",
-    "nv-ipam": "Delete the named pods; the nv-ipam-controller frees the block of a node that is gone.",
+    "nv-ipam": "Delete the named pods, unless another network of this subnet gave them these addresses (annotation"
+    " k8s.v1.cni.cncf.io/network-status): then change the range of that network. The nv-ipam-controller frees the block"
+    " of a node that is gone.",
     **{stack.ipam: stack.leaks for stack in STACKS.values() if stack.leaks},
 }
 

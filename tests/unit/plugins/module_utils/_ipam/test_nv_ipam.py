@@ -54,6 +54,15 @@ def test_leaks_of_nv_ipam(pods: leaks.Pods, nodes: t.Set[str], expected: t.Dict[
     assert whys(found) == expected
 
 
+def test_two_pools_on_one_subnet() -> None:
+    """An address from the other pool's block of the pod's node is that pool's, and has not leaked from this one."""
+    theirs = nv_ipam([{"nodeName": "w1", "startIP": "10.5.0.201", "endIP": "10.5.0.208"}])
+    pods = live(pod("a", "10.5.0.201"), pod("b", "10.5.0.130"), pod("c", "10.5.0.202", node="w2"))
+    ours, others = nv_ipam_pools([nv_ipam(BLOCKS), theirs], pods, {"w1", "w2"})
+    assert (whys(ours), ours["allocated"]) == ({"10.5.0.202": leaks.OTHER_BLOCK}, 2)
+    assert (whys(others), others["allocated"]) == ({"10.5.0.202": leaks.OTHER_BLOCK}, 2)
+
+
 def test_a_pool_without_blocks_has_no_room() -> None:
     found = nv_ipam_pool({"metadata": {"name": "p"}, "spec": {"subnet": "10.5.0.0/24"}}, {}, set())
     assert (found["capacity"], found["free"], found["nodes"]) == (0, 0, [])

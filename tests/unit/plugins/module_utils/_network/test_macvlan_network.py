@@ -132,7 +132,7 @@ def test_an_object_of_others_with_a_planned_name_is_not_overwritten(monkeypatch,
     with pytest.raises(AssertionError):  # its network was deleted a moment ago: the operator will delete it too
         run(monkeypatch, cluster)
     del cluster.objects["NetworkAttachmentDefinition"]["metadata"]["ownerReferences"]
-    with pytest.raises(FabricError, match="no network was created for it") as error:
+    with pytest.raises(FabricError, match="was made for no MacvlanNetwork") as error:
         run(monkeypatch, cluster, check=check)
     assert error.value.where == PLACE
 

@@ -186,7 +186,9 @@ def test_a_network_without_any_nic_is_an_error_whatever_is_allowed(hosts):
     assert errors(plan(hosts, allow=allow)) == {}
     change(("rdma", "links"), [])(hosts, list(hosts))
     assert "networks" not in errors(plan(hosts))
-    assert "[] for no fabric network" in errors(plan(hosts, allow=allow))["networks"]["next"]
+    advice = errors(plan(hosts, allow=allow))["networks"]["next"]
+    assert "select: {name: eth1}" in advice
+    assert "fabric_networks: []" in advice
 
 
 def test_one_machine_under_two_names(hosts):

@@ -189,11 +189,11 @@ QUIET = Drifted([], "10:00")
             ["error", "warning", "error"],
             SAME,
             Drifted(["IPPool n/a"], "10:00"),
-            "Plan: 2 hosts in the cluster. Nothing is changed until 2 errors are fixed.",
+            "Plan: 2 hosts in the cluster. site changes nothing until 2 errors are fixed.",
             "errors",
             1,
         ),
-        ({}, ["error"], None, QUIET, "Plan: no hosts. Nothing is changed until the error is fixed.", "errors", 1),
+        ({}, ["error"], None, QUIET, "Plan: no hosts. site changes nothing until the error is fixed.", "errors", 1),
     ],
 )
 def test_the_closing_line(hosts, levels, since, drifted, line, state, code):

@@ -136,7 +136,8 @@ def test_stacks_that_write_where_nobody_looks(tmp_path, settings, seen):
     finding = made(plan(cluster(tmp_path, "k3s"), manage_kubernetes=False, **settings)).get("cni-directories")
     assert (finding or {"seen": ""})["seen"] == seen
     assert finding is None or finding["next"].endswith(
-        "and fabric_network_operator_version to 25.7 or later. Or allow it with fabric_allow: [cni-directories]."
+        "and fabric_network_operator_version to 25.7 or later."
+        " Or allow it with fabric_allow: [cni-directories, kubernetes-range, release-table]."
     )
     assert "Spiderpool" not in (finding or {"next": ""})["next"], "which can't do it either"
     assert made(plan(cluster(tmp_path / "2", "rke2"), manage_kubernetes=False, **settings)) == {}

@@ -126,7 +126,7 @@ LACKS: t.Dict[str, t.Tuple[PodSeen, str, str, str]] = {
         replace(GOOD, asks={}, node_has={}, inside=replace(INSIDE, files=[])),
         "no RDMA resource",
         "node w1 has none",
-        "Give the nodes an RDMA device plugin",
+        "The nodes need an RDMA device plugin",
     ),
     "another container has it": (
         replace(GOOD, asks={}, others={RESOURCE: "side"}, inside=replace(INSIDE, files=[])),
