@@ -36,6 +36,7 @@ SETTLE_SECONDS = 5
 REGISTERING = 0.25  # share of the pods' start time-out in which device plugins may register their resources
 REGISTERING_SECONDS = 2  # between two reads of the nodes
 EVENTS_SECONDS = 2  # a quick start needs no events
+NODES_SECONDS = 20  # between two looks at whether nodes are still Ready: a list of 1,000 is long
 TIMED_OUT = 124  # exit code of `timeout`
 STOPPED = 143  # 128 and SIGTERM
 ATTEMPTS = 5  # for an RDMA test that fails at once
@@ -262,7 +263,7 @@ def create_pods(run: Run, nodes: Nodes, chosen: t.Mapping[str, pod_data.Target],
     for key, refusal_text in zip(chosen, run.pool.map(create_one, chosen)):
         if refusal_text:
             pods[key]["state"], pods[key]["reason"] = "failed", refusal_text
-    wait_for_pods(run, pods)
+    wait_for_pods(run, {key: target.node for key, target in chosen.items()}, pods)
 
 
 def create_pod(run: Run, body: Object) -> str:
@@ -274,24 +275,33 @@ def create_pod(run: Run, body: Object) -> str:
     return ""
 
 
-def wait_for_pods(run: Run, pods: Pods) -> None:
-    """Poll until each pod runs or can't run; pods that still wait at the time-out have failed."""
+def wait_for_pods(run: Run, places: t.Mapping[str, str], pods: Pods) -> None:
+    """Poll until each pod runs or can't run, or its node (in places) is not Ready any more.
+
+    Pods that still wait at the time-out have failed.
+    """
     timeout = run.options.timeout
-    start = asked_events = time.monotonic()
+    start = asked_events = asked_nodes = time.monotonic()
     failures: t.Dict[str, t.List[str]] = {}
+    faults: t.Dict[str, str] = {}  # of nodes
     while any(pod["state"] == "waiting" for pod in pods.values()):
         time.sleep(0.2 + len(pods) / 400)  # listing many pods is expensive for the API server
         now = time.monotonic()
         if now - asked_events > EVENTS_SECONDS:
             events = run.cluster.items(run.path("events"), fieldSelector=SANDBOX_EVENTS)
             failures, asked_events = sandbox_failures(events), now
+        if now - asked_nodes > NODES_SECONDS:
+            nodes, asked_nodes = {node["metadata"]["name"]: node for node in run.cluster.items("/api/v1/nodes")}, now
+            faults = {key: objects.node_fault(nodes.get(node)) for key, node in places.items()}
         seen = {pod["metadata"]["name"]: pod for pod in run.cluster.items(run.path("pods"))}
-        for facts in pods.values():
+        for key, facts in pods.items():
             if facts["state"] == "waiting":
                 pod = seen.get(facts["pod"])
                 facts["state"], facts["reason"] = objects.pod_state(pod, failures.get(facts["pod"], ()))
                 facts["network_status"] = objects.network_status(pod)
-                if facts["state"] == "waiting" and now - start > timeout:
+                if facts["state"] == "waiting" and faults.get(key):
+                    facts["state"], facts["reason"] = "failed", faults[key]
+                elif facts["state"] == "waiting" and now - start > timeout:
                     facts["state"], facts["reason"] = "failed", f"not running after {timeout} s: {facts['reason']}"
 
 

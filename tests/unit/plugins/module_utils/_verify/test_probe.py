@@ -384,6 +384,19 @@ def test_a_pod_that_never_runs_says_what_it_waited_for() -> None:
     assert {pod["reason"] for pod in facts["pods"].values()} == {"not running after 1 s: ContainerCreating"}
 
 
+def test_a_node_that_fails_while_its_pod_starts_stops_early(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As when its container runtime was stopped just before the proof."""
+    monkeypatch.setattr(probe, "NODES_SECONDS", 0)
+    monkeypatch.setattr(
+        probe.objects, "node_fault", lambda node: "" if api.looks < 3 else "the node is not Ready: gone"
+    )
+    api = FakeApi(["n0", "n1"])
+    api.pod_status = {"phase": "Pending"}
+    facts = probe.probe(api, plan(), options(timeout=60))
+    assert api.looks < 20  # of about 300 that there is time for
+    assert {pod["reason"] for pod in facts["pods"].values()} == {"the node is not Ready: gone"}
+
+
 def test_a_network_that_the_kubelet_cannot_set_up_stops_early(monkeypatch: pytest.MonkeyPatch) -> None:
     events = [
         {"involvedObject": {"name": "probe-n0"}, "message": "pool is full", "count": 3},
