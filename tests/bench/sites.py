@@ -42,7 +42,7 @@ def observations(hosts: int, rails: int) -> Facts:
             for rail in range(rails)
         ]
         observed["rdma"]["routes"] = {}
-        observed["vipu"] = {}
+        del observed["vipu"]
         site[f"h{number:04}"] = observed
     return site
 

@@ -9,6 +9,7 @@ from ansible_collections.ipu.fabric.plugins.plugin_utils._observations import (
     members,
     observations,
 )
+from ansible_collections.ipu.fabric.tests.bench import sites
 from ansible_collections.ipu.fabric.tests.unit.fixtures.site import site
 
 GROUPS = {"all": ["w1", "cp1", "db"], "kube_control_plane": ["cp1"], "kube_node": ["w1"], "rack1": ["w1"]}
@@ -206,3 +207,11 @@ def test_an_answer_of_another_shape_is_an_error_of_its_host(answer, seen):
     [error] = found["cp1"]["errors"]
     assert error["seen"].startswith(seen)
     assert found["w1"]["host"]["hostname"] == HOST["hostname"]
+
+
+def test_hosts_of_the_bench_answer_as_the_module_does():
+    """Otherwise `make bench` ends at the plan of its hosts."""
+    made = sites.observations(1, 2)["h0001"]
+    answer = {part: made[part] for part in ("host", "rdma", "vipu") if part in made}
+    found = observations({"cp1": {"own_host": answer}, "w1": {"own_host": {"host": HOST}}}, GROUPS, RESULTS)
+    assert found["cp1"]["errors"] == []
