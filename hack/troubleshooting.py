@@ -117,6 +117,7 @@ STEPS = {
     "pcie-link": "Reseat the NIC, or move it to another slot; `sudo lspci -vv` shows `LnkSta`.",
     "plan-file": "Pass the plan.json of this inventory, or [approve a plan](guides/day-2.md#approve-a-plan) again.",
     "plan-moved": "Look at the new plan, and [approve it](guides/day-2.md#approve-a-plan), or undo the change.",
+    "pod-security": "Set the named variable to a namespace that does not exist yet, or label the existing one.",
     "pool-blocks": "Stop the pods of the network before `site`: [ranges](guides/day-2.md#change-a-networks-range).",
     "policy-routes": "Give the rail a `gateway` in `fabric_networks`.",
     "ports": "Stop the service that listens there, or move it.",

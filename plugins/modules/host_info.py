@@ -301,6 +301,8 @@ host:
           with the sections that only one kind of them may have.
         - V(nv_ipam_pools) has V(name), V(subnet) and V(block_size) of each IPPool, and the V(blocks) by node.
         - V(multus) are the DaemonSets of multus, as NAMESPACE/NAME.
+        - V(pod_security), if there are any, are the namespaces where Pod Security enforces a level below C(privileged),
+          and that level.
         - V(built_here) is whether the role P(ipu.fabric.kubernetes#role) has prepared the host, V(built_elsewhere)
           whether it has not, and the API server answers.
       type: dict

@@ -38,7 +38,8 @@ options:
     description:
       - With V(absent), delete only what this collection has applied, as C(metadata.managedFields) says. The rest stays.
         RV(kept) and a warning name it.
-      - A namespace stays as well if somebody else has changed it or put something into it.
+      - A namespace stays as well if somebody else has changed it or put something into it. If somebody else has changed
+        it, it only loses the labels that this collection alone has set.
     type: bool
     default: false
   adopt:

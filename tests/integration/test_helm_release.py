@@ -12,6 +12,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._kube import helm
 from ansible_collections.ipu.fabric.tests.integration.api_server import ApiServer, ModuleFailedError, Modules
 
 NAMESPACE = "charted"
+LEVEL = "pod-security.kubernetes.io/enforce"
 CHART = {
     "Chart.yaml": """
 apiVersion: v2
@@ -126,12 +127,18 @@ def test_install_again_upgrade_remove(
     run: Modules, api: ApiServer, release: t.Dict[str, t.Any], tmp_path: Path
 ) -> None:
     assert run("helm_release", check=True, **release)["upgraded"]
-    labels = {"pod-security.kubernetes.io/enforce": "privileged"}
+    labels = {LEVEL: "privileged"}
     assert run("helm_release", **release, namespace_labels=labels, images=IMAGES)["changed"]
     assert images(api) == ["example.org/main:1", "registry.example.org/proxy:v0.8.0"]
     assert labels.items() <= api.get("namespace", NAMESPACE)["metadata"]["labels"].items()
     assert not run("helm_release", **release, namespace_labels=labels, images=IMAGES)["changed"]
     assert not run("helm_release", check=True, **release, namespace_labels=labels, images=IMAGES)["changed"]
+
+    # A label that somebody else has set stays.
+    api.kubectl("label", "--overwrite", "namespace", NAMESPACE, f"{LEVEL}=baseline")
+    with pytest.raises(ModuleFailedError, match=f"{LEVEL}=baseline; privileged is needed"):
+        run("helm_release", **release, namespace_labels=labels, images=IMAGES)
+    assert api.get("namespace", NAMESPACE)["metadata"]["labels"][LEVEL] == "baseline"
 
     # A CustomResourceDefinition goes along with the chart, and new content of a Secret rolls the Deployment.
     before = pod_annotations(api)

@@ -102,6 +102,24 @@ def test_a_cluster_that_is_not_there(run: Modules, tmp_path: Path) -> None:
         run("kube_apply", **missing)
 
 
+@pytest.mark.parametrize("theirs", [{}, {"colour": "red"}])
+def test_a_namespace_of_others_gets_its_labels_back(run: Modules, api: ApiServer, theirs: t.Dict[str, str]) -> None:
+    name = "theirs" + "".join(theirs.values())
+    api.kubectl("create", "namespace", name)
+    api.kubectl("label", "namespace", name, *(f"{key}={value}" for key, value in theirs.items()), "a=b")
+    before = api.get("namespace", name)["metadata"]["labels"]
+    labelled = {**namespace(name), "metadata": {"name": name, "labels": {"colour": "red"}}}
+    run("kube_apply", objects=[labelled])
+    assert api.get("namespace", name)["metadata"]["labels"] == {**before, "colour": "red"}
+    removal: t.Dict[str, t.Any] = {"objects": [namespace(name)], "state": "absent", "only_ours": True}
+    assert run("kube_apply", check=True, **removal)["changed"] is not bool(theirs)
+    given_back = run("kube_apply", **removal)
+    assert given_back["changed"] is not bool(theirs)
+    assert [kept.partition(":")[0] for kept in given_back["kept"]] == [f"Namespace {name}"]
+    assert api.get("namespace", name)["metadata"]["labels"] == before
+    assert not run("kube_apply", **removal)["changed"]
+
+
 def test_a_definition_that_is_slow_to_go_says_what_the_api_server_waits_for(run: Modules, api: ApiServer) -> None:
     names = {"plural": "slows", "singular": "slow", "kind": "Slow"}
     version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": {"type": "object"}}}

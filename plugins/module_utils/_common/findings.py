@@ -125,6 +125,7 @@ REQUIRED: t.Dict[str, str] = {
     "ntp-setup": "the entries of fabric_ntp are valid, and no other service sets the clock",
     "plan-file": "fabric_plan_file is a readable plan of these hosts",
     "plan-moved": "every decision is that of the approved plan",
+    "pod-security": "Pod Security lets the stack's pods start in a namespace that exists",
     "pool-blocks": "nodes keep their blocks of nv-ipam",
     "runtime": "the container runtime works with the other settings of the site, and its digest is known",
     "source-digest": "what sources serve has the expected digest or fingerprint",

@@ -9,12 +9,13 @@ import dataclasses
 import typing as t
 
 from .._common.admission import ENFORCE, nfd_tolerations, with_unproved
+from .._common.pod_security import POD_SECURITY, PRIVILEGED
 from .._common.result import FabricError
 from .._kube.merge_values import merge_values
 from .._kube.query import Object
 from .._model.operators import GpuFacts
 from .._model.wish import Wish
-from .objects import POD_SECURITY, definitions, home, named
+from .objects import definitions, home, named
 from .settings import ChartSettings
 
 Values = t.Dict[str, t.Any]  # values of a chart: any YAML
@@ -196,7 +197,7 @@ def license_objects(settings: Settings, seen: Seen, secret: Object) -> t.List[Ob
         files["client_configuration_token.tok"] = token or ""
     data = {name: base64.b64encode(text.encode()).decode() for name, text in files.items()}
     namespace = named("v1", "Namespace", settings.namespace)
-    namespace["metadata"]["labels"] = {POD_SECURITY: "privileged"}
+    namespace["metadata"]["labels"] = {POD_SECURITY: PRIVILEGED}
     return [namespace, {**secret, "type": "Opaque", "data": data}]
 
 

@@ -9,6 +9,7 @@ import typing as t
 
 from ansible.module_utils.parsing.convert_bool import boolean
 
+from .._common.pod_security import POD_SECURITY, PRIVILEGED
 from .._common.result import FabricError
 from .._host.ipu_operator import MANAGER, PROXY
 from .._ipu.controllers import SECRET, TRACKER, controllers_value, ipu_node_labels
@@ -26,7 +27,7 @@ from .._network.ipu_release import (
     second_operator,
 )
 from .manifests import check_manifest, parse_manifest
-from .objects import POD_SECURITY, definitions, home, named
+from .objects import definitions, home, named
 from .settings import ChartSettings
 
 Values = t.Dict[str, t.Any]  # values of a chart: any YAML
@@ -191,7 +192,7 @@ def decide(settings: Settings, seen: Seen) -> Wish:
         ),
         objects=parse_manifest(seen.crd) if needs_crd else [],
         # Before 1.2.0, the controller uses the host's network, which only privileged namespaces allow.
-        namespace_labels={POD_SECURITY: "privileged"}
+        namespace_labels={POD_SECURITY: PRIVILEGED}
         if boolean(before_1_2 if host_network is None else host_network)
         else {},
         # Since 1.2.0, the chart itself creates the webhook's certificate, for a year.

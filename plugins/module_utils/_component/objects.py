@@ -9,8 +9,6 @@ import typing as t
 from .._kube.query import Object
 from .._model.plan import PlannedNetwork, RdmaResource
 
-POD_SECURITY = "pod-security.kubernetes.io/enforce"  # label of a namespace: what its pods may request
-
 
 def named(api_version: str, kind: str, name: str, namespace: str = "") -> Object:
     """The identifying part of an object."""

@@ -12,12 +12,13 @@ import re
 import typing as t
 
 from .._common.admission import PROVER, count_of
+from .._common.pod_security import POD_SECURITY, PRIVILEGED
 from .._common.result import FabricError
 from .._kube.query import Object
 from .._model.plan import Plan
 from .._model.stacks import SPIDERNET, has_rdma
 from .._model.wish import Objects
-from .objects import POD_SECURITY, home, named
+from .objects import home, named
 
 NAME = PROVER
 CONFIG = "/etc/ipu-fabric"
@@ -131,7 +132,7 @@ def check(settings: Settings) -> None:
 
 def space(namespace: str, plan: Plan) -> t.List[Object]:
     """A namespace that allows only what the pods need, with the service accounts of the prover and of its pods."""
-    level = "privileged" if plan and has_rdma(plan) else "baseline"
+    level = PRIVILEGED if plan and has_rdma(plan) else "baseline"
     spaces = [{**each, "metadata": {**each["metadata"], "labels": {POD_SECURITY: level}}} for each in home(namespace)]
     accounts = [named("v1", "ServiceAccount", name, namespace) for name in (NAME, "probe")]
     return [*spaces, *(({**each, "automountServiceAccountToken": False}) for each in accounts)]

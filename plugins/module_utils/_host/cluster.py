@@ -15,6 +15,7 @@ import typing as t
 
 from .._common.cilium import CONFIG, is_exclusive
 from .._common.helm_record import Object
+from .._common.pod_security import POD_SECURITY, PRIVILEGED
 from .._model.observation import ClusterFacts, FabricNetwork, NodeIdentity, NvIpamPool, PodNetwork
 from .._model.stacks import STACKS
 from .attachments import ATTACHMENTS, read_attachments
@@ -50,6 +51,7 @@ MULTUS_IMAGES = ("multus-cni", "multus", "multus-thick", "hardened-multus-cni", 
 # Defaults of k3s and RKE2 for pods and services.
 POD_CIDR, SERVICE_CIDR = "10.42.0.0/16", "10.43.0.0/16"
 NODES = "/api/v1/nodes"
+NAMESPACES = "/api/v1/namespaces"
 SERVERS = f"{NODES}?labelSelector=node-role.kubernetes.io/control-plane"
 RELEASE = "meta.helm.sh/release-name"  # annotation of Helm
 ELSEWHERE = "(from elsewhere)"  # a value that comes from a reference, not from the DaemonSet itself
@@ -313,6 +315,13 @@ def chart_names(deployments: ApiObject) -> t.List[str]:
     return sorted({chart for chart in (each.get("helm.sh/chart", "") for each in labels) if chart})
 
 
+def restricted(namespaces: ApiObject) -> t.Dict[str, str]:
+    """The level that Pod Security enforces in each namespace whose pods may not do everything."""
+    labels = {each["metadata"]["name"]: each["metadata"].get("labels", {}) for each in namespaces.get("items", [])}
+    levels = {name: found.get(POD_SECURITY, PRIVILEGED) for name, found in labels.items()}
+    return {name: level for name, level in levels.items() if level != PRIVILEGED}
+
+
 def network_operators(deployments: ApiObject) -> t.List[str]:
     """NAMESPACE/RELEASE of each network operator; an empty release if Helm did not install it."""
     found = [each["metadata"] for each in deployments.get("items", []) if "network-operator" in image_names(each)]
@@ -363,6 +372,7 @@ def read_cluster(root: str) -> ClusterFacts:
         )
         dra_nics = read_dra_nics(asks)
         nic_policies = read_nic_policies(asks)
+        levels = restricted(asks(NAMESPACES))
     except UnansweredError as error:
         return {**facts, "error": str(error)}
     if attachments:
@@ -373,6 +383,8 @@ def read_cluster(root: str) -> ClusterFacts:
         facts["nic_policies"] = nic_policies
     if operators:
         facts["network_operators"] = operators
+    if levels:
+        facts["pod_security"] = levels
     return {
         **facts,
         "answered": True,

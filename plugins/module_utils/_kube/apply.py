@@ -15,7 +15,7 @@ from .._common.manager import is_ours
 from .._common.result import FabricError, outcome
 from .._common.secrets import hide, in_objects
 from .client import ApiError, Cluster, comparable, connect, describe, refusal, unknown_kind, wait_until
-from .ownership import why_kept
+from .ownership import is_only_ours, why_kept
 from .query import Object, query
 from .readiness import condition_true
 
@@ -76,9 +76,12 @@ def can_dry_run(cluster: Cluster, obj: Object) -> bool:
     return not namespace or cluster.get(f"/api/v1/namespaces/{namespace}") is not None
 
 
-def delete_objects(cluster: Cluster, module: AnsibleModule) -> t.Tuple[t.Dict[str, t.Any], t.List[str]]:
-    """The deleted objects by name, and the kept ones, each with the reason."""
+def delete_objects(
+    cluster: Cluster, module: AnsibleModule
+) -> t.Tuple[t.Dict[str, t.Any], t.Dict[str, t.Any], t.List[str]]:
+    """The changed objects by name, before and after, and the kept ones, each with the reason."""
     before: t.Dict[str, t.Any] = {}
+    after: t.Dict[str, t.Any] = {}
     kept = []
     for obj in reversed(module.params["objects"]):
         found = cluster.read(obj)
@@ -89,11 +92,15 @@ def delete_objects(cluster: Cluster, module: AnsibleModule) -> t.Tuple[t.Dict[st
             continue  # it will go with its owner, which still exists only because this is check mode
         if reason:
             kept.append(f"{describe(obj)}: {reason}")
+            if obj["kind"] == "Namespace" and is_ours(found) and not is_only_ours(found):
+                # Somebody else's: it loses the labels that only this collection has set.
+                bare = {**obj, "metadata": {"name": obj["metadata"]["name"]}}
+                before[describe(obj)], after[describe(obj)] = apply_object(cluster, bare, module.check_mode, "Strict")
             continue
-        before[describe(obj)] = comparable(found)
+        before[describe(obj)], after[describe(obj)] = comparable(found), None
         if not module.check_mode:
             cluster.delete(t.cast(str, cluster.path_of(obj)))
-    return before, kept
+    return before, after, kept
 
 
 def others_of(cluster: Cluster, objects: t.Sequence[Object]) -> t.List[str]:
@@ -150,8 +157,7 @@ def apply_objects(module: AnsibleModule) -> t.Dict[str, t.Any]:
     after: t.Dict[str, t.Any] = {}
     kept: t.List[str] = []
     if absent:
-        before, kept = delete_objects(cluster, module)
-        after = dict.fromkeys(before)
+        before, after, kept = delete_objects(cluster, module)
     refuse = not absent and not module.params["adopt"]
     if refuse:
         refuse_others(others_of(cluster, [obj for obj in objects if obj["kind"] != "Namespace"]))
@@ -166,7 +172,8 @@ def apply_objects(module: AnsibleModule) -> t.Dict[str, t.Any]:
         module.warn(f"Not removed: {'; '.join(kept)}.")
     changed = [name for name in before if before[name] != after[name]]
     if changed and not module.check_mode:
-        wait_for_kinds(cluster, [obj for obj in objects if describe(obj) in changed], absent, module.params["timeout"])
+        waited = [obj for obj in objects if describe(obj) in changed and (after[describe(obj)] is None) is absent]
+        wait_for_kinds(cluster, waited, absent, module.params["timeout"])
     updated = [name for name in changed if before[name] is not None and after[name] is not None]
     differing = hide({name: before[name] for name in changed}, {name: after[name] for name in changed}, in_objects)
     return outcome(*differing, objects=changed, updated=updated, kept=kept, others=others)

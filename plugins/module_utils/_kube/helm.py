@@ -37,7 +37,7 @@ from .certificates import first_end
 from .client import ApiError, Cluster, TransportError, connect, describe
 from .helm_storage import NO_RENDER, Release, read_releases, split_pending
 from .merge_values import merge_values
-from .ownership import HOOK, is_only_ours
+from .ownership import HOOK, is_only_ours, own_labels
 from .pod_problems import CRASHES, CRASHING, container_statuses, pod_problems
 from .query import Object, query, quoted
 from .readiness import network_problems
@@ -370,6 +370,23 @@ def namespace_object(params: Object) -> Object:
     return {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}
 
 
+def refuse_other_labels(cluster: Cluster, params: Object) -> None:
+    """A namespace that others labelled keeps their values: these decide what all of its pods may do."""
+    wanted = params["namespace_labels"]
+    there = cluster.read(namespace_object(params)) if wanted else None
+    given = query("metadata.labels", there) or {}
+    lost = [key for key, value in wanted.items() if given.get(key, value) != value]
+    if there and set(lost) - set(own_labels(there)):
+        raise FabricError(
+            "The namespace has a label of somebody else's with another value than the release needs.",
+            f"namespace {params['namespace']}",
+            ", ".join(f"{key}={given[key]}; {wanted[key]} is needed" for key in lost),
+            "Choose a namespace of its own for the release. Or label this one yourself, if all of its pods may have"
+            " that.",
+            code="not-ours",
+        )
+
+
 def chart_name(chart: str, version: str) -> str:
     """The chart's name in its reference; empty for a URL that does not contain it."""
     last = re.split(r"[?#]", chart.rstrip("/"))[0].rpartition("/")[2].partition(":")[0]
@@ -506,6 +523,7 @@ def ensure_present(module: AnsibleModule, cluster: Cluster, releases: t.Sequence
     before: Object = {"release": current_state(latest, wanted)}
     after: Object = {"release": wanted}
     refuse_other_chart(latest, wanted["chart"])
+    refuse_other_labels(cluster, params)
     if pending:
         before["unfinished"] = [f"revision {release.revision} is {release.status}" for release in pending]
     end = certificate_end(cluster, params["namespace"], params["renew"])

@@ -247,6 +247,7 @@ class _ClusterOptional(t.TypedDict, total=False):
     built_elsewhere: bool  # its API server answers, and the role kubernetes has not prepared this host
     network_operators: t.List[str]  # missing unless there are some; NAMESPACE/RELEASE, where others may have no release
     multus: t.List[str]  # likewise; DaemonSets of multus, as NAMESPACE/NAME
+    pod_security: t.Dict[str, str]  # likewise; level by namespace, where one below privileged is enforced
 
 
 class ClusterFacts(_ClusterOptional):

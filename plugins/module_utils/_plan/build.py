@@ -83,6 +83,7 @@ from .running_cluster import (
     check_own_cidrs,
     check_own_kubeconfig,
     check_own_pod_network,
+    check_pod_security,
     check_running,
     check_stack,
     check_unplanned,
@@ -216,6 +217,7 @@ def build_plan(settings: Settings, observations: Observations, today: str, recor
     check_unplanned(settings, running, networks, releases, findings)
     check_attachments(running, networks, findings)
     check_multus(settings, running, networks, releases, findings)
+    check_pod_security(settings, running, networks, releases, findings)
     check_only_one(settings, running, releases, findings)
     check_shared_nics(running, chosen, networks, settings.pods_per_node, findings)
     check_own_devices(chosen, networks, vipu_of, settings.pods_per_node, findings)

@@ -12,6 +12,7 @@ import urllib.parse
 
 from .._common.addresses import Network
 from .._common.findings import Findings
+from .._common.pod_security import POD_SECURITY, PRIVILEGED
 from .._common.text import EXPIRED, shorten_list
 from .._host.role_files import SYSCTL
 from .._ipam.nv_ipam import keeps_block
@@ -369,6 +370,30 @@ def check_multus(
         seen = ", ".join(others) or "no DaemonSet of another multus"
         said = f"fabric_multus is {str(own.multus).lower()}; {running.host} has {seen}"
         findings.error("cluster-stack", [running.host], why, said, step)
+
+
+def check_pod_security(
+    settings: Settings,
+    running: t.Optional[Running],
+    networks: t.Sequence[PlannedNetwork],
+    releases: Releases,
+    findings: Findings,
+) -> None:
+    """The stack's pods need a level that a namespace of others may not allow. The role would refuse to change it."""
+    if not running or not networks or findings.has_error("cluster-stack"):
+        return
+    stack = stack_name(releases)
+    namespace = settings.own_multus.namespace or STACKS[stack].namespace
+    level = running.facts.get("pod_security", {}).get(namespace)
+    if level:
+        findings.error(
+            "pod-security",
+            [running.host],
+            "Pod Security of an existing namespace refuses the pods of the stack, which use the host.",
+            f"{stack}_namespace is {namespace}; its label {POD_SECURITY} is {level}",
+            f"Set {stack}_namespace to a namespace that does not exist yet. Or, if all pods there may be privileged:"
+            f" kubectl label namespace {namespace} {POD_SECURITY}={PRIVILEGED} --overwrite",
+        )
 
 
 def check_own_kubeconfig(settings: Settings, findings: Findings) -> None:

@@ -18,7 +18,6 @@ from .._model.stacks import NETWORKS, OWN_DEVICES, host_nic
 from .catalog import NO_NODE
 from .pods import GPUS, LABEL, Options, Target, gpu_of, resource_name, targets
 
-PSA = "pod-security.kubernetes.io/enforce"
 # How a kubelet, or a quota, refuses what a node offers: other pods hold it, or its parts are too far apart.
 NOT_GIVEN = re.compile(r"^(OutOf|UnexpectedAdmissionError|TopologyAffinityError|the API server refused)")
 API_AWAY = re.compile("dial tcp .*connection refused")  # temporary, while the API server restarts

@@ -11,6 +11,7 @@ import time
 import typing as t
 from concurrent.futures import ThreadPoolExecutor
 
+from .._common.pod_security import POD_SECURITY, PRIVILEGED
 from .._common.result import FabricError
 from .._common.signals import termination_as_error
 from .._ipam.pool_audit import audit
@@ -166,7 +167,7 @@ def namespace_for(outside: Run) -> t.Iterator[Run]:
         with pods_only(outside._replace(namespace=prefix)) as run:
             yield run
         return
-    labels = {LABEL: prefix, objects.PSA: "privileged" if has_rdma(outside.plan) else "baseline"}
+    labels = {LABEL: prefix, POD_SECURITY: PRIVILEGED if has_rdma(outside.plan) else "baseline"}
     body = {"metadata": {"generateName": f"{prefix}-", "labels": labels, "annotations": alive_now()}}
     run = outside._replace(namespace=create(outside, "/api/v1/namespaces", body)["metadata"]["name"])
     try:

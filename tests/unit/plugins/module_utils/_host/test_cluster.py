@@ -98,6 +98,15 @@ def test_a_cluster(host):
     assert sorted(path.name for path in root.iterdir()) == ["api", "etc", "kubectl"]
 
 
+def test_namespaces_whose_pods_may_not_do_everything(host):
+    root, answer = host
+    key = "pod-security.kubernetes.io/enforce"
+    labels = {"default": {"a": "b"}, "jobs": {key: "baseline"}, "own": {key: "privileged"}}
+    items = [{"metadata": {"name": name, "labels": given}} for name, given in labels.items()]
+    answer("/api/v1/namespaces", {"items": [*items, {"metadata": {"name": "bare"}}]})
+    assert cluster.read_cluster(str(root))["pod_security"] == {"jobs": "baseline"}
+
+
 def test_each_multus(host):
     """By its images, as some have another name, and the thick one a plain container of another image before it."""
     root, answer = host

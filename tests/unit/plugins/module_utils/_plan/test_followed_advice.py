@@ -515,6 +515,20 @@ DONE: t.List[t.Tuple[str, t.Union[str, Fault], Done]] = [
         Fault(settings={"host_sizes": {"worker": {"ram": 4}}}),
         Done("memory_gb", settings={"host_sizes": {"worker": {"memory_gb": 4}}}),
     ),
+    *(
+        (
+            "pod-security",
+            "the namespace of the stack exists, and Pod Security refuses privileged pods there",
+            done,
+        )
+        for done in (
+            Done("Set network_operator_namespace to a", settings={"own_multus": OwnMultus(namespace="fabric")}),
+            Done(
+                "kubectl label namespace nvidia-network-operator pod-security.kubernetes.io/enforce=privileged",
+                {"cp1/host/cluster": sites.running()},
+            ),
+        )
+    ),
     (
         "http-source",
         "charts, keys or manifests come by http without a digest",

@@ -446,6 +446,24 @@ def test_a_cluster_has_one_network_operator(there, settings, seen):
     assert found.get("cluster-stack", {"seen": ""})["seen"] == seen
 
 
+@pytest.mark.parametrize(
+    ("settings", "seen"),
+    [
+        ({}, ""),
+        ({"stack": "spiderpool"}, "spiderpool_namespace is spiderpool; its label {} is baseline"),
+        (
+            {"own_multus": OwnMultus(namespace="jobs")},
+            "network_operator_namespace is jobs; its label {} is restricted",
+        ),
+        ({"own_multus": OwnMultus(namespace="jobs"), "networks": [], "require_rdma": False}, ""),
+    ],
+)
+def test_pod_security_of_the_namespace(settings, seen):
+    levels = {"spiderpool": "baseline", "jobs": "restricted"}
+    found = errors(plan(cluster(pod_security=levels), **settings))
+    assert found.get("pod-security", {"seen": ""})["seen"] == seen.format("pod-security.kubernetes.io/enforce")
+
+
 def test_the_multus_of_another_stack_goes_with_it():
     networks = [{"stack": "spiderpool", "name": "rdma-net"}]
     planned = plan(cluster(fabric_networks=networks, multus=["spiderpool/spiderpool-multus"]))

@@ -359,6 +359,9 @@ FAULTS: t.Dict[str, Fault] = {
     "Calico of a cluster that others manage may take a fabric NIC's address": Fault(
         hosts={"cp1/host/cluster": sites.running(pod_networks=[FIRST_FOUND])}, settings={"manage_kubernetes": False}
     ),
+    "the namespace of the stack exists, and Pod Security refuses privileged pods there": Fault(
+        hosts={"cp1/host/cluster": sites.running(pod_security={"nvidia-network-operator": "baseline"})}
+    ),
     "the site asks for another stack than the fabric networks of the cluster have": Fault(
         hosts={"cp1/host/cluster": sites.running(fabric_networks=[{"stack": "spiderpool", "name": "rdma-net"}])}
     ),
