@@ -109,6 +109,7 @@ STEPS = {
     "nic-policy": "See [groups of hosts](networks.md#groups-of-hosts).",
     "node-address": "Set `ip` for the host, or `fabric_node_address` to an interface or a subnet of all hosts.",
     "node-name": "Rename the host with `hostnamectl set-hostname`.",
+    "node-ready": "See `kubectl describe node` and the journals of kubelet and containerd; `kubectl uncordon` it.",
     "ntp-setup": "Remove the other time service, or configure it and leave `fabric_ntp` empty.",
     "ofed": "Install the driver on the hosts and empty `fabric_ofed`, or use the network operator.",
     "on-master": "Set an address of V-IPU outside the fabric networks in `fabric_vipu_hosts`; move the gateway off"

@@ -52,7 +52,8 @@ MULTUS_IMAGES = ("multus-cni", "multus", "multus-thick", "hardened-multus-cni", 
 POD_CIDR, SERVICE_CIDR = "10.42.0.0/16", "10.43.0.0/16"
 NODES = "/api/v1/nodes"
 NAMESPACES = "/api/v1/namespaces"
-SERVERS = f"{NODES}?labelSelector=node-role.kubernetes.io/control-plane"
+CONTROL_PLANE = "node-role.kubernetes.io/control-plane"  # label of the node
+SERVERS = f"{NODES}?labelSelector={CONTROL_PLANE}"
 RELEASE = "meta.helm.sh/release-name"  # annotation of Helm
 ELSEWHERE = "(from elsewhere)"  # a value that comes from a reference, not from the DaemonSet itself
 BACKEND = "flannel.alpha.coreos.com/backend-type"  # annotation of flannel, which is built into k3s
@@ -103,6 +104,8 @@ class Spec(t.TypedDict, total=False):
     subnet: str
     perNodeBlockSize: int
     config: str
+    unschedulable: bool
+    taints: t.List[t.Dict[str, str]]
 
 
 class Allocation(t.TypedDict):
@@ -126,6 +129,7 @@ class Status(t.TypedDict, total=False):
     allocations: t.List[Allocation]
     addresses: t.List[NodeAddress]
     nodeInfo: t.Dict[str, str]
+    conditions: t.List[t.Dict[str, str]]
 
 
 class ApiObject(t.TypedDict, total=False):
@@ -171,18 +175,23 @@ def setting(configuration: str, name: str) -> str:
     return match.group(1) if match else ""
 
 
-def node_identities(nodes: ApiObject) -> t.List[NodeIdentity]:
-    """What identifies the nodes."""
-    return [
-        {
-            "name": each["metadata"]["name"],
-            "machine_id": each.get("status", {}).get("nodeInfo", {}).get("machineID", ""),
-            "addresses": [
-                one["address"] for one in each.get("status", {}).get("addresses", []) if one["type"] == "InternalIP"
-            ],
-        }
-        for each in nodes.get("items", [])
-    ]
+def node_identity(node: ApiObject) -> NodeIdentity:
+    """What identifies a node, and what keeps pods away from it."""
+    spec, status, labels = node.get("spec", {}), node.get("status", {}), node["metadata"].get("labels", {})
+    found: NodeIdentity = {
+        "name": node["metadata"]["name"],
+        "machine_id": status.get("nodeInfo", {}).get("machineID", ""),
+        "addresses": [one["address"] for one in status.get("addresses", []) if one["type"] == "InternalIP"],
+    }
+    for condition in (each for each in status.get("conditions", []) if each["type"] == "Ready"):
+        if condition["status"] != "True":
+            found["not_ready"] = f"{condition.get('reason', '')}: {condition.get('message', '')}".strip(": ")
+    if spec.get("unschedulable"):
+        found["cordoned"] = True
+    closed = any(taint["effect"] in ("NoSchedule", "NoExecute") for taint in spec.get("taints", []))
+    if CONTROL_PLANE in labels and not closed:
+        found["untainted"] = True
+    return found
 
 
 def autodetection(daemon_set: ApiObject) -> t.Dict[str, str]:
@@ -357,7 +366,7 @@ def read_cluster(root: str) -> ClusterFacts:
         version = asks("/version")
         servers = asks(SERVERS) if found.distribution.embeds_containerd else ApiObject()
         endpoint, addresses = read_addresses(name, asks, servers)
-        nodes = node_identities(asks(NODES))
+        nodes = [node_identity(each) for each in asks(NODES).get("items", [])]
         daemon_sets = asks("/apis/apps/v1/daemonsets")
         networks = pod_networks(daemon_sets, asks("/apis/operator.tigera.io/v1/installations"))
         networks = [mark_exclusive(network, asks) for network in networks]

@@ -191,6 +191,9 @@ class FabricNetwork(t.TypedDict):
 
 class _NodeOptional(t.TypedDict, total=False):
     addresses: t.List[str]
+    not_ready: str  # why; missing if the node is Ready
+    cordoned: bool  # missing unless it is
+    untainted: bool  # missing unless it is a control plane that takes pods without a toleration
 
 
 class NodeIdentity(_NodeOptional):

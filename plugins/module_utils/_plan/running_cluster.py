@@ -510,6 +510,44 @@ def check_nodes(settings: Settings, hosts: Hosts, running: t.Optional[Running], 
             ", ".join(strangers),
             f"Add them to kube_node.{gone}{off}",
         )
+    if running and not settings.upgrade:
+        _check_states(hosts, running, findings)
+
+
+def _check_states(hosts: Hosts, running: Running, findings: Findings) -> None:
+    """Warn of nodes of the inventory that take no pods, and of control planes that take pods without being workers."""
+    nodes = {node["name"]: node for node in running.facts.get("nodes", [])}
+    members = [(host, nodes[host.node]) for host in hosts.values() if host.node in nodes]
+    for host, node in members:
+        if "not_ready" in node:
+            findings.warning(
+                "node-ready",
+                [host.name],
+                "The node is not Ready: it runs no new pods, and its proof will fail.",
+                node["not_ready"] or "not Ready",
+                f"Run kubectl describe node {host.node}, and on its host journalctl -u kubelet and journalctl -u"
+                " containerd. If only CNI configuration is missing, delete the node's pods of the pod network, which"
+                " then write it again.",
+            )
+        elif node.get("cordoned"):
+            findings.warning(
+                "node-ready",
+                [host.name],
+                "The node is cordoned: the scheduler gives it no pods.",
+                f"node {host.node} is SchedulingDisabled",
+                f"Run kubectl uncordon {host.node} when its maintenance is over.",
+            )
+    open_planes = [host for host, node in members if node.get("untainted") and "worker" not in host.roles]
+    for host in open_planes:
+        findings.warning(
+            "cluster-nodes",
+            [host.name],
+            "This control plane takes all pods, and is not in kube_node: a pod with a fabric network may come here, and"
+            " does not start.",
+            f"node {host.node} has no taint with the effect NoSchedule",
+            f"Add the host to kube_node. Or keep such pods away: kubectl taint node {host.node}"
+            " node-role.kubernetes.io/control-plane:NoSchedule",
+        )
 
 
 def check_joined(settings: Settings, hosts: Hosts, running: t.Optional[Running], findings: Findings) -> None:

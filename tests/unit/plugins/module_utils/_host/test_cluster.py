@@ -98,6 +98,28 @@ def test_a_cluster(host):
     assert sorted(path.name for path in root.iterdir()) == ["api", "etc", "kubectl"]
 
 
+CONTROL_PLANE = {"labels": {"node-role.kubernetes.io/control-plane": ""}}
+TAINT = {"key": "node-role.kubernetes.io/control-plane", "effect": "NoSchedule"}
+STOPPED = {"type": "Ready", "status": "Unknown", "reason": "NodeStatusUnknown", "message": "Kubelet stopped."}
+
+
+@pytest.mark.parametrize(
+    ("metadata", "spec", "status", "found"),
+    [
+        ({}, {}, {}, {}),
+        ({}, {}, {"conditions": [{"type": "Ready", "status": "True"}]}, {}),
+        ({}, {}, {"conditions": [STOPPED]}, {"not_ready": "NodeStatusUnknown: Kubelet stopped."}),
+        ({}, {"unschedulable": True}, {}, {"cordoned": True}),
+        (CONTROL_PLANE, {"taints": [TAINT]}, {}, {}),
+        (CONTROL_PLANE, {"taints": [{**TAINT, "effect": "PreferNoSchedule"}]}, {}, {"untainted": True}),
+        (CONTROL_PLANE, {}, {}, {"untainted": True}),
+    ],
+)
+def test_what_keeps_pods_away_from_a_node(metadata, spec, status, found):
+    node = {"metadata": {"name": "w1", **metadata}, "spec": spec, "status": status}
+    assert cluster.node_identity(node) == {"name": "w1", "machine_id": "", "addresses": [], **found}
+
+
 def test_namespaces_whose_pods_may_not_do_everything(host):
     root, answer = host
     key = "pod-security.kubernetes.io/enforce"

@@ -832,6 +832,26 @@ DONE: t.List[t.Tuple[str, t.Union[str, Fault], Done]] = [
         "the cluster has a node that is not in the inventory",
         Done("ipu.fabric.remove_node", {"cp1/host/cluster/nodes": []}),
     ),
+    *(
+        ("cluster-nodes", "a control plane takes pods, and is not in `kube_node`", done)
+        for done in (
+            Done("Add the host to kube_node", {"cp1/groups": ["kube_control_plane", "kube_node"]}),
+            Done(
+                "kubectl taint node node11 node-role.kubernetes.io/control-plane:NoSchedule",
+                {"cp1/host/cluster": sites.running(nodes=[{"name": "node11", "machine_id": ""}])},
+            ),
+        )
+    ),
+    (
+        "node-ready",
+        "a node of the cluster is not Ready",
+        Done("kubectl describe node node12", {"cp1/host/cluster": sites.running()}),
+    ),
+    (
+        "node-ready",
+        "a node of the cluster is cordoned",
+        Done("kubectl uncordon node12", {"cp1/host/cluster": sites.running()}),
+    ),
     (
         "api-packages",
         "the host that speaks to the API lacks Python packages",

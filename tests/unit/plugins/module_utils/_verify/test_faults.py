@@ -143,6 +143,7 @@ TWO_CARDS = [
     ),
 ]
 
+W1 = {"name": "node12", "machine_id": ""}
 FAULTS: t.Dict[str, Fault] = {
     "multus has no pod on a control-plane node": Fault(
         probe={
@@ -444,6 +445,15 @@ FAULTS: t.Dict[str, Fault] = {
     ),
     "the cluster has a node that is not in the inventory": Fault(
         hosts={"cp1/host/cluster": sites.running(nodes=[{"name": "w9", "machine_id": "9"}])}
+    ),
+    "a control plane takes pods, and is not in `kube_node`": Fault(
+        hosts={"cp1/host/cluster": sites.running(nodes=[{"name": "node11", "machine_id": "", "untainted": True}])}
+    ),
+    "a node of the cluster is not Ready": Fault(
+        hosts={"cp1/host/cluster": sites.running(nodes=[{**W1, "not_ready": "KubeletNotReady: PLEG is not healthy"}])}
+    ),
+    "a node of the cluster is cordoned": Fault(
+        hosts={"cp1/host/cluster": sites.running(nodes=[{**W1, "cordoned": True}])}
     ),
     "others deleted the node of a host": Fault(
         hosts={
