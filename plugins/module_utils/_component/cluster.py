@@ -10,7 +10,7 @@ from ansible.module_utils.basic import AnsibleModule
 
 from .._common.manager import is_ours
 from .._ipu.operator import read_ipu_operator
-from .._kube.client import Cluster, connect
+from .._kube.client import FIRST_LOOK, Cluster, connect
 from .._kube.rights import missing_rights, user_name
 from .._model.operators import MpiFacts
 from .._network.cluster_info import read_cluster
@@ -32,7 +32,8 @@ def read_mpi_operator(cluster: Cluster) -> MpiFacts:
 
 def read(module: AnsibleModule) -> t.Dict[str, t.Any]:
     """Body of the module cluster_info."""
-    cluster, params = connect(module), module.params
+    params = module.params
+    cluster = connect(module, FIRST_LOOK if params["parts"] == ["plan"] else None)
     if params["parts"] == ["rights"]:  # answered even if the user may read nothing else
         missing = missing_rights(cluster)
         user = user_name(cluster) if missing else ""

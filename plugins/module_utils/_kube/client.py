@@ -54,7 +54,8 @@ NO_ROUTE = (
     "The machine that uses the API has no route to this address. Add a route, or set fabric_api_host to a control plane"
     " that this machine reaches by SSH: the API is then used from there."
 )
-PATIENCE = 60
+PATIENCE = 60  # seconds for an API server to answer again
+FIRST_LOOK = 10  # for one that nothing has changed: it is up, or the address is wrong
 # A starting server has not loaded its roles yet: it lacks one that every cluster has.
 WITHOUT_ROLES = '"system:basic-user" not found'
 RENEW = "If certificates of the cluster have expired, run the playbook ipu.fabric.renew_certificates."
@@ -275,20 +276,21 @@ def persist(
     pause: float = 1.0,
     passes: t.Callable[[t.Any], bool] = is_transient,
     first: bool = False,
+    patience: t.Optional[float] = None,
 ) -> Answer:
-    """The answer to a request; an error if the server does not answer for PATIENCE seconds.
+    """The answer to a request; an error if the server does not answer for `patience` seconds (None: PATIENCE).
 
     first: no request was made before, so the address may be wrong too.
 
     An expired server certificate is not renewed by itself, so that is an error at once.
     """
-    start = time.monotonic()
+    start, limit = time.monotonic(), PATIENCE if patience is None else patience
     while True:
         try:
             return send()
         except (ApiError, TransportError) as error:
             expired = EXPIRED in str(error)
-            is_over = expired or time.monotonic() - start > PATIENCE
+            is_over = expired or time.monotonic() - start > limit
             if not passes(error) or (is_over and not is_transient(error)):
                 raise
             if is_over:
@@ -339,7 +341,7 @@ def forget_keys() -> None:
     KEYS.clear()
 
 
-def connect(module: AnsibleModule) -> Cluster:
+def connect(module: AnsibleModule, patience: t.Optional[float] = None) -> Cluster:
     """The cluster that the options lead to; in check mode, one that does not exist yet counts as empty."""
     if not HAS_KUBERNETES:
         fail_without(module, "kubernetes")
@@ -357,7 +359,9 @@ def connect(module: AnsibleModule) -> Cluster:
 
     try:
         # In check mode a cluster may be missing, so don't wait for it.
-        return log_in() if module.check_mode else persist(log_in, where, passes=is_starting, first=True)
+        if module.check_mode:
+            return log_in()
+        return persist(log_in, where, passes=is_starting, first=True, patience=patience)
     except (CoreException, ApiError, TransportError, OSError) as error:
         if module.check_mode:
             missing = isinstance(auth.get("kubeconfig"), str) and not os.path.exists(os.path.expanduser(where))

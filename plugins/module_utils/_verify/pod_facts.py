@@ -11,7 +11,7 @@ from ansible.module_utils.basic import AnsibleModule
 
 from .._common.cni import plugins_of
 from .._common.result import FabricError
-from .._kube.client import Cluster, connect
+from .._kube.client import FIRST_LOOK, Cluster, connect
 from .._kube.multus import ATTACHMENTS, NAD, network_fault, network_status, requests
 from .._kube.pod_exec import run_in_pod
 from .._kube.pod_problems import Problem, failed_containers, pod_problems, running_containers
@@ -217,7 +217,7 @@ def pod_networks(pod: Object, nads: t.Optional[t.Sequence[Object]]) -> t.List[Po
 def explain_pod(module: AnsibleModule) -> t.Dict[str, t.Any]:
     """Body of the module pod_explain."""
     namespace, _slash, name = module.params["pod"].rpartition("/")
-    cluster = connect(module)
+    cluster = connect(module, FIRST_LOOK)
     if not cluster.present:
         raise FabricError(
             "A pod can only be explained in a running cluster.",

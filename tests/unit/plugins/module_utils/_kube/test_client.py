@@ -89,9 +89,8 @@ def test_a_server_that_stays_away(monkeypatch, seen, step):
     def send():
         raise client.TransportError(seen)
 
-    monkeypatch.setattr(client, "PATIENCE", 0)
     with pytest.raises(FabricError, match=r"stopped answering") as error:
-        client.persist(send, "here", pause=0)
+        client.persist(send, "here", pause=0, patience=0)
     assert error.value.seen == seen
     assert step in error.value.next_step
     assert (error.value.code, error.value.transient) == ("api-unreachable", True)
