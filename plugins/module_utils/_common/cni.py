@@ -8,6 +8,8 @@ import json
 import typing as t
 
 Plugin = t.Dict[str, t.Any]
+# What cures a missing configuration of the pod network.
+WRITE_AGAIN = "delete the node's pod of kube-flannel-ds or calico-node, which writes /etc/cni/net.d when it starts"
 
 
 def plugins_of(text: object) -> t.List[Plugin]:

@@ -5,12 +5,14 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import time
 import typing as t
 from dataclasses import dataclass
 
 from ansible.module_utils.basic import AnsibleModule
 
+from .._common.cni import WRITE_AGAIN
 from .._common.result import FabricError
 from .._model.failure import Code
 from .client import Cluster, connect
@@ -21,6 +23,9 @@ from .pod_problems import Problem
 from .query import Object
 from .readiness import ObjectWatch, ReadyOptions
 from .start_pods import PodWatch
+
+# As containerd and CRI-O say it, in the kubelet's words.
+NO_CNI = re.compile("cni (plugin not |config un)initialized|No CNI configuration file")
 
 
 class Watch(t.Protocol):
@@ -44,7 +49,8 @@ class NodeWatch:
 
     def problems(self) -> t.List[Problem]:
         reasons = not_ready(self.cluster.items("/api/v1/nodes"), self.names)
-        return [Problem(f"{name}: {reason}") for name, reason in reasons.items()]
+        step = f"If it stays so, {WRITE_AGAIN}."
+        return [Problem(f"{name}: {why}", step=step if NO_CNI.search(why) else "") for name, why in reasons.items()]
 
 
 class AttachmentWatch:

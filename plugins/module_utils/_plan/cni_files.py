@@ -7,6 +7,7 @@ from __future__ import annotations
 import typing as t
 
 from .._common import cilium
+from .._common.cni import WRITE_AGAIN
 from .._common.findings import Findings
 from .._host.distributions import CNI_NETWORK
 from .._model.observation import CniFile, HostFacts
@@ -70,8 +71,7 @@ def _check_host(name: str, facts: HostFacts, settings: Settings, unfinished: boo
             [name],
             "A node without a configuration of a pod network can't start pods.",
             f"nothing in {folder}",
-            "Delete this node's pod of the pod network, such as that of kube-flannel-ds or calico-node: it writes the"
-            " file when it starts. If there is none, site installs a pod network if fabric_cni names one.",
+            f"If there is a pod network, {WRITE_AGAIN}. If there is none, site installs one if fabric_cni names it.",
         )
     # Otherwise each node would repeat what was already reported for the cluster, or the pod network in use would go.
     if ours and not findings.has_error("cluster-cni") and not findings.has_error("cluster-builder"):

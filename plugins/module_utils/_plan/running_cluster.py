@@ -526,8 +526,7 @@ def _check_states(hosts: Hosts, running: Running, findings: Findings) -> None:
                 "The node is not Ready: it runs no new pods, and its proof will fail.",
                 node["not_ready"] or "not Ready",
                 f"Run kubectl describe node {host.node}, and on its host journalctl -u kubelet and journalctl -u"
-                " containerd. If only CNI configuration is missing, delete the node's pods of the pod network, which"
-                " then write it again.",
+                " containerd.",
             )
         elif node.get("cordoned"):
             findings.warning(

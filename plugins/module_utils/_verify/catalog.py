@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import typing as t
 
+from .._common.cni import WRITE_AGAIN
 from .._kube.multus import INSTALL
 from .._model.checks import Check, CheckType
 from .._model.stacks import STACKS
@@ -77,8 +78,7 @@ CHECK_TYPES: t.Dict[str, CheckType] = {
         "cluster",
         "Run `systemctl restart containerd kubelet` on the host (with k3s and RKE2 the unit k3s, k3s-agent, rke2-server"
         " or rke2-agent). If that changes nothing, `kubectl describe node NAME` and `journalctl -u kubelet` say why."
-        " If it is the network plugin, delete the node's pod of kube-flannel-ds or calico-node, which writes"
-        " /etc/cni/net.d when it starts.",
+        f" If it is the network plugin, {WRITE_AGAIN}.",
     ),
     "certificates": CheckType(
         "Certificates are valid",

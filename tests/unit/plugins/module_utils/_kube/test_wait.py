@@ -111,6 +111,18 @@ def test_all_that_is_named_is_waited_for(monkeypatch):
     assert "controller that creates them" in error.value.next_step
 
 
+def test_a_node_whose_pod_network_has_left_no_files(monkeypatch):
+    cluster = Memory()
+    seen = (
+        "container runtime network not ready: NetworkReady=false message:Network plugin returns error: cni plugin not"
+    )
+    lost = {"type": "Ready", "status": "False", "reason": "KubeletNotReady", "message": f"{seen} initialized"}
+    node = {"metadata": {"name": "w1"}, "status": {"conditions": [lost]}}
+    monkeypatch.setattr(cluster, "items", lambda path, **_query: [node] if path == "/api/v1/nodes" else [])
+    with pytest.raises(FabricError, match="delete the node's pod of kube-flannel-ds or calico-node"):
+        wait_for(monkeypatch, nodes=["w1"], cluster=cluster)
+
+
 def test_the_result_of_a_job(monkeypatch):
     result = wait_for(monkeypatch, nodes=["w2"], job=JOB)
     assert (result["status"]["succeeded"], result["logs"], result["pending"]) == (1, {}, [])
