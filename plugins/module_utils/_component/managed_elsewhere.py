@@ -11,9 +11,9 @@ from .._common.result import FabricError
 from .._common.text import shorten_list
 from .._host.role_files import SYSCTL
 from .._kube.query import query
+from .._model.observation import EMBEDDED
 from .settings import NoSettings as Settings
 
-EMBEDDED = ("k3s", "rke2")
 RENEWS = "on one server after another: when it starts, it renews certificates that are about to expire."
 INSTALLER = (
     "run its installer with the new release, on one server after another, then on the other nodes. Then run site."

@@ -299,6 +299,9 @@ class ControlPlaneFacts(t.TypedDict):
     super_admin: bool  # super-admin.conf exists
 
 
+EMBEDDED = ("k3s", "rke2")  # distributions that run a containerd of their own
+
+
 class KubernetesFacts(t.TypedDict):
     """What set up the Kubernetes node on a host, and where its parts are. Paths are absolute."""
 

@@ -14,6 +14,7 @@ import typing as t
 
 from .._common.admission import ENFORCE
 from .._common.text import printable, shorten_list
+from .._model.observation import EMBEDDED
 from .._model.plan import (
     HOST,
     PVRDMA,
@@ -135,7 +136,7 @@ def _decisions(plan: Plan) -> t.List[t.Tuple[str, str]]:
     distribution = cluster["distribution"]
     places = (("plugins", distribution["cni_bin_directory"]), ("configurations", distribution["cni_network_directory"]))
     told = [f"CNI {what} in {place}" for what, place in places if place]
-    if told or distribution["name"] in ("k3s", "rke2"):
+    if told or distribution["name"] in EMBEDDED:
         lines.append(("", "; ".join([f"nodes made by {distribution['name']}", *told])))
     if cluster["running"]:
         networks = " and ".join(map(product, cluster["running"]["pod_networks"])) or "no pod network"

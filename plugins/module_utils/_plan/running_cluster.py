@@ -17,7 +17,7 @@ from .._common.text import EXPIRED, shorten_list
 from .._host.role_files import SYSCTL
 from .._ipam.nv_ipam import keeps_block
 from .._kubeadm.membership import REMOVED
-from .._model.observation import ClusterFacts, HostFacts
+from .._model.observation import EMBEDDED, ClusterFacts, HostFacts
 from .._model.plan import PlannedNetwork, Releases, RunningCluster
 from .._model.settings import Settings
 from .._model.stacks import STACKS, stack_name
@@ -94,7 +94,7 @@ def _report_workers(planes: t.Sequence[str], findings: Findings) -> None:
 def _where_to_look(facts: t.Optional[HostFacts]) -> t.Tuple[str, str]:
     """The administrator's kubeconfig, and where to see why an API server is down."""
     made = facts.get("kubernetes") if facts else None
-    if made and made["distribution"] in ("k3s", "rke2"):
+    if made and made["distribution"] in EMBEDDED:
         return made["kubeconfig"], f"journalctl -u {made['units'][0]}"
     return "/etc/kubernetes/admin.conf", "crictl ps and journalctl -u kubelet"
 

@@ -10,11 +10,12 @@ import typing as t
 from .._common.findings import Findings
 from .._common.text import shorten_list
 from .._host.cri import DOCKER
+from .._model.observation import EMBEDDED
 from .._model.settings import Settings
 from .._model.sources import Kind, SourceProblem, SourceQuestion, SourceQuestions
 from .._network.digests import CALICO_FILES, chart_key, known_digest
 from .._network.releases import KUBERNETES, newest_of, pod_network
-from .hosts import Hosts
+from .hosts import Hosts, PlacedHost
 from .running_cluster import Running
 from .sources import DIGEST, as_written, text_of
 
@@ -192,6 +193,8 @@ def check_answers(settings: Settings, hosts: Hosts, running: t.Optional[Running]
         if host.facts and "recalled" not in host.observation:
             seen += [(host.name, problem) for problem in host.facts.get("sources") or []]
     seen = [(name, problem) for name, problem in seen if not problem["chart"] or problem["chart"] not in installed]
+    if not settings.manage_kubernetes:  # only in k3s and RKE2 does site configure the mirror
+        seen = [each for each in seen if each[1]["variable"] != REGISTRY or _is_embedded(hosts.get(each[0]))]
     # An operator's release that does not exist is one error, not a second one of its source.
     seen = [each for each in seen if not (each[1]["chart"] and findings.has_error(_check_of(each[1]["release"])))]
     if findings.has_error("cluster-builder"):
@@ -216,6 +219,11 @@ def check_answers(settings: Settings, hosts: Hosts, running: t.Optional[Running]
     for name, problem in seen:
         instead = "" if running or no_images else problem.get("instead", "")
         _report(problem, [name] if name else [], instead, findings)
+
+
+def _is_embedded(host: t.Optional[PlacedHost]) -> bool:
+    made = host.facts.get("kubernetes") if host and host.facts else None
+    return bool(made and made["distribution"] in EMBEDDED)
 
 
 def _report_later(seen: t.Sequence[t.Tuple[str, SourceProblem]], findings: Findings) -> None:

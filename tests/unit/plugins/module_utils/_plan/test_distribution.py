@@ -7,6 +7,7 @@ from ansible_collections.ipu.fabric.plugins.module_utils._plan.build import buil
 from ansible_collections.ipu.fabric.plugins.module_utils._plan.report import as_text
 from ansible_collections.ipu.fabric.tests.unit.fixtures import rancher
 from ansible_collections.ipu.fabric.tests.unit.fixtures.site import SETTINGS, errors, plan, running, site
+from ansible_collections.ipu.fabric.tests.unit.plugins.module_utils._plan.test_source_questions import DEAD
 
 K3S = "/var/lib/rancher/k3s"
 BIN, NETWORK = f"{K3S}/data/cni", f"{K3S}/agent/etc/cni/net.d"
@@ -198,3 +199,13 @@ def test_several_servers_have_no_endpoint_to_be_warned_of(tmp_path):
     hosts = cluster(tmp_path, "k3s")
     hosts["w1"]["groups"] = ["kube_control_plane"]
     assert "endpoint" not in errors(plan(hosts, manage_kubernetes=False), "warning")
+
+
+@pytest.mark.parametrize(("name", "told"), [("k3s", True), ("rke2", True), ("kubeadm", False)])
+def test_a_dead_mirror_counts_only_where_site_configures_it(tmp_path, name, told):
+    hosts = cluster(tmp_path, "k3s" if name == "kubeadm" else name)
+    for observed in hosts.values():
+        observed["host"]["kubernetes"]["distribution"] = name
+        observed["host"]["sources"] = [{**DEAD, "variable": "fabric_mirror.registry"}]
+    assert ("sources" in errors(plan(hosts, manage_kubernetes=False))) is told
+    assert "sources" in errors(plan(hosts))
