@@ -6,3 +6,4 @@ from __future__ import annotations
 
 POD_SECURITY = "pod-security.kubernetes.io/enforce"  # label of a namespace, with the level
 PRIVILEGED = "privileged"  # the level that allows everything
+REFUSED = "violates PodSecurity"  # in the API server's refusal of a pod

@@ -7,6 +7,7 @@ from __future__ import annotations
 import re
 import typing as t
 
+from .._common.pod_security import REFUSED
 from .._host.ipu_operator import FAILED, has_ended
 from .._kube.pod_problems import container_statuses, pod_problems
 from .._kube.query import query
@@ -20,8 +21,6 @@ if t.TYPE_CHECKING:
 BACK_OFF_LIMIT = 3
 # The operator's message if there is nothing to report.
 RECONCILED = "Successfully reconciled"
-# A namespace that refuses the pods of a job will not change its mind, unlike a quota, which may have room again later.
-REFUSED = "violates PodSecurity"
 
 
 class JobState(t.NamedTuple):
@@ -116,6 +115,7 @@ def job_state(job: Object, pods: t.Sequence[Object]) -> JobState:
     elif not query("status", job):
         awaited.append("the IPU operator has not reconciled the job yet")
     elif phase in ("Pending", "Restarting") and message and not message.startswith(RECONCILED):
+        # Such a namespace will not change its mind, unlike a quota, which may have room again later.
         (faults if REFUSED in message else awaited).append(message)
     awaited += [problem.text for problem in found if not problem.fault]
     if phase == "Pending" and not faults:

@@ -112,10 +112,9 @@ CHECK_TYPES: t.Dict[str, CheckType] = {
     "pod": CheckType(
         "Pod starts",
         "network",
-        "Act on the message; if the image cannot be pulled, set verify_rdma_image (without RDMA: verify_image). Pods"
-        " that Pod Security refuses need the label pod-security.kubernetes.io/enforce: privileged on verify_namespace."
-        " If a file below /etc/cni/net.d is missing, delete the node's pod that writes it: kube-flannel-ds or"
-        " calico-node, kube-multus-ds, nv-ipam-node.",
+        "Act on the message; if the image cannot be pulled, set verify_rdma_image (without RDMA: verify_image). If a"
+        " file below /etc/cni/net.d is missing, delete the node's pod that writes it: kube-flannel-ds or calico-node,"
+        " kube-multus-ds, nv-ipam-node.",
     ),
     "dns": CheckType(
         "Service names resolve",

@@ -11,7 +11,7 @@ import time
 import typing as t
 from concurrent.futures import ThreadPoolExecutor
 
-from .._common.pod_security import POD_SECURITY, PRIVILEGED
+from .._common.pod_security import POD_SECURITY, PRIVILEGED, REFUSED
 from .._common.result import FabricError
 from .._common.signals import termination_as_error
 from .._ipam.pool_audit import audit
@@ -268,10 +268,22 @@ def create_pods(run: Run, nodes: Nodes, chosen: t.Mapping[str, pod_data.Target],
 
 
 def create_pod(run: Run, body: Object) -> str:
-    """Create a pod; returns why the API server refuses it, which fails only its node, not the run."""
+    """Create a pod; returns why the API server refuses it, which fails only its node, not the run.
+
+    A refusal by Pod Security says nothing of a node: FabricError.
+    """
     try:
         run.cluster.request("post", run.path("pods"), body=body, fieldValidation="Strict")
     except ApiError as error:
+        if REFUSED in message_of(error):
+            raise FabricError(
+                "Pod Security of the namespace refuses the pods of the proof.",
+                f"namespace {run.namespace}",
+                message_of(error),
+                f"If all of its pods may be privileged: kubectl label namespace {run.namespace}"
+                f" {POD_SECURITY}={PRIVILEGED} --overwrite. Otherwise set verify_namespace to another.",
+                code="api-refused",
+            ) from error
         return f"the API server refused the pod: {message_of(error)}"
     return ""
 

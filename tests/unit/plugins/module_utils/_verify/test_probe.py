@@ -244,6 +244,19 @@ def test_two_pods_stand_for_a_pair_where_there_is_one_node(mode: str, pods: t.Li
     assert report.notes(checks) == ([said] if status == "passed" else [])
 
 
+def test_pod_security_that_refuses_pods_is_no_fault_of_a_node() -> None:
+    class Api(FakeApi):
+        def do_post(self, path: str, body: Facts, query: Facts) -> Facts:
+            if path.endswith("/pods"):
+                error = probe.ApiError(status=403)
+                error.body = json.dumps({"message": 'pods "probe-n0" is forbidden: violates PodSecurity "baseline"'})
+                raise error
+            return super().do_post(path, body, query)
+
+    with pytest.raises(FabricError, match=r"kubectl label namespace jobs .*enforce=privileged --overwrite"):
+        probe.probe(Api(["n0", "n1"]), plan(), options(namespace="jobs", own_namespace=False))
+
+
 def test_a_second_pod_is_on_the_networks_that_have_no_second_node() -> None:
     planned = plan(2)
     planned["networks"].append({**planned["networks"][0], "name": "lone"})
