@@ -1,6 +1,9 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The servers that a host takes its time from, in files next to chrony's own configuration."""
+"""What fabric_ntp changes on a host: the servers of its time, in files next to chrony's own configuration.
+
+Whether fabric_ntp is valid, and which clocks are wrong, is decided by the plan: _plan/clocks.py.
+"""
 
 from __future__ import annotations
 

@@ -30,7 +30,8 @@ def nv_ipam_pools(pools: t.Sequence[Object], pods: Pods, nodes: t.Collection[str
     """Pools with their leaks. The API knows only the block of each node; the addresses come from the pods."""
     blocks = [read_blocks(pool) for pool in pools]
     return [
-        nv_ipam_pool(pool, pods, nodes, [*blocks[:number], *blocks[number + 1 :]]) for number, pool in enumerate(pools)
+        nv_ipam_pool(pool, own, [other for other in blocks if other is not own], pods, nodes)
+        for pool, own in zip(pools, blocks)
     ]
 
 
@@ -64,14 +65,15 @@ def keeps_block(spec: t.Union[Object, PoolSpec], node: str, block: str) -> bool:
     return offset >= 0 and offset % size == 0 and int(last) - int(first) + 1 == size
 
 
-def nv_ipam_pool(pool: Object, pods: Pods, nodes: t.Collection[str], others: t.Sequence[Blocks] = ()) -> AddressPool:
-    """One pool. others: blocks of the other pools, which may be parts of the same subnet."""
+def nv_ipam_pool(
+    pool: Object, blocks: Blocks, others: t.Sequence[Blocks], pods: Pods, nodes: t.Collection[str]
+) -> AddressPool:
+    """One pool with its blocks. others: those of the other pools, which may be parts of the same subnet."""
     name, spec = pool["metadata"]["name"], pool["spec"]
     cidr = ipaddress.ip_network(spec["subnet"], strict=False)
     taken = excluded_addresses(spec, name)
     if spec.get("gateway"):
         taken |= parse_ranges([spec["gateway"]], name)
-    blocks = read_blocks(pool)
 
     def elsewhere(pod: Pod, address: str) -> bool:
         return any(has(each, pod.node, address) for each in others)
@@ -85,9 +87,8 @@ def nv_ipam_pool(pool: Object, pods: Pods, nodes: t.Collection[str], others: t.S
     addresses = sorted({netaddr.IPAddress(holder.address) for holder, _pod in held})
     leaked: t.List[LeakedAddress] = held_twice(cidr, pods)
     allocations: t.List[NodeAllocation] = []
-    for item in query("status.allocations", pool) or ():
-        node, text = item["nodeName"], f"{item['startIP']}-{item['endIP']}"
-        block = blocks[node]
+    for node, block in blocks.items():
+        text = f"{block[0]}-{block[-1]}"
         if node not in nodes:
             leaked.append({"address": text, "pod": "", "why": f"{NO_NODE}: {node}"})
         own = [

@@ -11,7 +11,7 @@ from ansible.module_utils.basic import AnsibleModule
 
 from .._common.result import FabricError, outcome
 from .client import ApiError, Cluster, connect, refusal
-from .query import Object, query
+from .query import Object, by_name, query
 
 NODES = "/api/v1/nodes"
 ATTEMPTS = 5
@@ -114,7 +114,7 @@ def merged_by_name(nodes: t.Sequence[Object]) -> t.Dict[str, Object]:
 
 def current_nodes(cluster: Cluster, names: t.Iterable[str], simulated: bool) -> t.Dict[str, Object]:
     """The nodes by name, from one request. In check mode, a node that will join later counts as having no labels."""
-    known = {node["metadata"]["name"]: node for node in cluster.items(NODES)}
+    known = by_name(cluster.items(NODES))
     missing = sorted(set(names) - set(known))
     if missing and not simulated:
         raise FabricError(

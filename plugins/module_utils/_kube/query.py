@@ -23,6 +23,11 @@ def query(expression: str, data: t.Any) -> t.Any:
     return _compiled(expression).search(data)
 
 
+def by_name(objects: t.Iterable[Object]) -> t.Dict[str, Object]:
+    """Objects of one kind and namespace, by their names."""
+    return {each["metadata"]["name"]: each for each in objects}
+
+
 def quoted(key: str) -> str:
     """A key with dots or slashes, such as a label's, quoted for an expression."""
     return json.dumps(key)

@@ -24,7 +24,7 @@ from .._kube.kubelet_requests import judge, pending_requests
 from .._kube.multus import NAD_API, network_fault
 from .._kube.pod_logs import crash_reasons
 from .._kube.pod_problems import pod_problems
-from .._kube.query import Object, query, quoted
+from .._kube.query import Object, by_name, query, quoted
 from .._kube.readiness import not_ready
 from .._model.plan import IpuOperatorRelease, Plan, PlannedNetwork
 from .._model.probe import (
@@ -78,7 +78,7 @@ def cluster_facts(
     operator = pool.submit(ipu_facts, cluster) if ipu and secrets else None
     kinds = [pool.submit(get, f"/apis/{group}") for group in groups]
     networks = {network["name"]: request_network(cluster, plan, network, pool) for network in plan["networks"]}
-    nodes = {node["metadata"]["name"]: node for node in listed.result()}
+    nodes = by_name(listed.result())
     facts = {
         "version": query("gitVersion", version.result()) or "",
         "ca": ca.result(),

@@ -17,7 +17,7 @@ from .._common.manager import MANAGER
 from .._common.result import FabricError, outcome
 from .._kube.client import STRATEGIC, ApiError, Cluster, connect, refusal
 from .._kube.node_labels import NODES, patch_node
-from .._kube.query import Object, query, quoted
+from .._kube.query import Object, by_name, query, quoted
 from .._kube.rights import TO_MARK, require_rights
 from .admission import TRUE, NodeProof, Proof, Verdict, decide, nic_parts, plan_verdicts, see_node, summary
 
@@ -101,7 +101,7 @@ def admit(module: AnsibleModule) -> t.Dict[str, t.Any]:
     """Body of the module node_admission."""
     params = module.params
     cluster = connect(module)
-    nodes = {node["metadata"]["name"]: node for node in cluster.items(NODES)}
+    nodes = by_name(cluster.items(NODES))
     plan = params["plan"]
     failed = any(finding["level"] == "error" for finding in plan.get("findings", []))
     nics = nic_parts(plan) if plan and not failed else {}  # with errors, the plan does not contain all of them

@@ -19,7 +19,7 @@ from .._ipu.job_spec import API as IPUJOB_API
 from .._kube.client import ApiError, Cluster, TransportError, message_of, refusal
 from .._kube.pod_exec import Output, run_in_pod
 from .._kube.pod_problems import SANDBOX_EVENTS, sandbox_failures
-from .._kube.query import Object, query, quoted
+from .._kube.query import Object, by_name, query, quoted
 from .._model.plan import Plan
 from .._model.probe import Answer, Crossing, HostTraffic, PingPair, PodFacts, Probe, Traffic, TrafficFacts
 from .._model.stacks import has_rdma, host_nic, is_derived
@@ -115,7 +115,7 @@ def wait_for_resources(outside: Run) -> None:
     """Wait until kubelets count RDMA resources: device plugins are ready earlier after an installation or a reboot."""
     end = time.monotonic() + outside.options.timeout * REGISTERING
     while pod_data.rdma_networks(outside.plan):
-        nodes = {node["metadata"]["name"]: node for node in outside.cluster.items("/api/v1/nodes")}
+        nodes = by_name(outside.cluster.items("/api/v1/nodes"))
         if not objects.awaited_resources(outside.plan, nodes) or time.monotonic() >= end:
             return
         time.sleep(REGISTERING_SECONDS)
@@ -304,9 +304,9 @@ def wait_for_pods(run: Run, places: t.Mapping[str, str], pods: Pods) -> None:
             events = run.cluster.items(run.path("events"), fieldSelector=SANDBOX_EVENTS)
             failures, asked_events = sandbox_failures(events), now
         if now - asked_nodes > NODES_SECONDS:
-            nodes, asked_nodes = {node["metadata"]["name"]: node for node in run.cluster.items("/api/v1/nodes")}, now
+            nodes, asked_nodes = by_name(run.cluster.items("/api/v1/nodes")), now
             faults = {key: objects.node_fault(nodes.get(node)) for key, node in places.items()}
-        seen = {pod["metadata"]["name"]: pod for pod in run.cluster.items(run.path("pods"))}
+        seen = by_name(run.cluster.items(run.path("pods")))
         for key, facts in pods.items():
             if facts["state"] == "waiting":
                 pod = seen.get(facts["pod"])

@@ -6,7 +6,7 @@ import typing as t
 
 import pytest
 from ansible_collections.ipu.fabric.plugins.module_utils._ipam import leaks
-from ansible_collections.ipu.fabric.plugins.module_utils._ipam.nv_ipam import keeps_block, nv_ipam_pool, nv_ipam_pools
+from ansible_collections.ipu.fabric.plugins.module_utils._ipam.nv_ipam import keeps_block, nv_ipam_pools
 from ansible_collections.ipu.fabric.tests.unit.fixtures.pools import Object, live, pod, whys
 
 BLOCKS = [
@@ -64,7 +64,7 @@ def test_two_pools_on_one_subnet() -> None:
 
 
 def test_a_pool_without_blocks_has_no_room() -> None:
-    found = nv_ipam_pool({"metadata": {"name": "p"}, "spec": {"subnet": "10.5.0.0/24"}}, {}, set())
+    found = nv_ipam_pools([{"metadata": {"name": "p"}, "spec": {"subnet": "10.5.0.0/24"}}], {}, set())[0]
     assert (found["capacity"], found["free"], found["nodes"]) == (0, 0, [])
 
 
