@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What fabric_ntp changes on a host: the servers of its time, in files next to chrony's own configuration.
 
-Whether fabric_ntp is valid, and which clocks are wrong, is decided by the plan: _plan/clocks.py.
+The role also installs chrony, in place of systemd-timesyncd. Whether fabric_ntp is valid, and which clocks are wrong,
+is decided by the plan: _plan/clocks.py.
 """
 
 from __future__ import annotations

@@ -1,6 +1,10 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The Graphcore IPU operator, and the labels by which V-IPU controllers are assigned to nodes."""
+"""The Graphcore IPU operator, and the labels by which V-IPU controllers are assigned to nodes.
+
+A removal takes the release, the labels, `leftovers` and `remnants`; `stays` says what it keeps. The IPUJobs go before
+it: _ipu/job_removal.py.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,9 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Who creates the cluster, if anyone may, and through which control plane others join; or which one a host is in."""
+"""Who creates the cluster, if anyone may, and through which control plane others join; or which one a host is in.
+
+In which order the others join is decided in kubernetes_join.py.
+"""
 
 from __future__ import annotations
 

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What a host needs to become a Kubernetes node: packages, and its container runtime's files and services.
 
-The texts are in containerd.py and keepalived.py. The paths of files that a reset removes are in _host/role_files.py.
+The texts are in containerd.py, keepalived.py and _host/proxy.py, the paths of files that a reset removes in
+_host/role_files.py.
 """
 
 from __future__ import annotations

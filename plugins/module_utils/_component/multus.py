@@ -1,6 +1,6 @@
 # Copyright (c) 2026, ipu.fabric contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A cluster has one multus: refuses a second one, or none at all."""
+"""A cluster has one multus: refuses a second one, or none at all, as in _plan/running_cluster.py."""
 
 from __future__ import annotations
 
