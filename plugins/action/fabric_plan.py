@@ -22,7 +22,7 @@ from ..module_utils._host.sources import ask_sources
 from ..module_utils._host.vipu import split_endpoint
 from ..module_utils._model.observation import Observations
 from ..module_utils._model.plan import Drift, Made, Plan
-from ..module_utils._model.settings import IpuRelease, OwnMultus, Settings, SiteProxy
+from ..module_utils._model.settings import Home, IpuRelease, OwnMultus, Settings, SiteProxy
 from ..module_utils._model.stacks import STACKS
 from ..module_utils._model.upgrade import SeenCluster
 from ..module_utils._network.releases import IPU_OPERATORS
@@ -309,6 +309,7 @@ class ActionModule(DelegatingAction, ControllerAction):
             passed_variables=passed_variables(),
             ipu_release=self.ipu_release(options),
             own_multus=self.own_multus(options["stack"]),
+            homes=self.homes(),
             source_problems=ask_sources(questions, download_proxy),
         )
         if scope == "ports":
@@ -371,3 +372,8 @@ class ActionModule(DelegatingAction, ControllerAction):
         if stack not in STACKS or not self._templar:  # no such stack is a finding
             return OwnMultus()
         return role_settings(OwnMultus, stack, self.variables, self._templar.template)
+
+    def homes(self) -> t.Dict[str, str]:
+        template = self._templar.template if self._templar else plain
+        roles = (*STACKS, "whereabouts", "gpu_operator")
+        return {role: role_settings(Home, role, self.variables, template).namespace for role in roles}

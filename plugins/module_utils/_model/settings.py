@@ -52,6 +52,13 @@ class OwnMultus:
     namespace: str = ""  # where; empty: the stack's own
 
 
+@dataclasses.dataclass(frozen=True)
+class Home:
+    """Where a role installs its chart, from its own variables."""
+
+    namespace: str
+
+
 class PlanFile(t.NamedTuple):
     """A plan in a file, which the new plan is compared with."""
 
@@ -113,6 +120,7 @@ class Settings:
     image_digests: t.Mapping[str, object]  # in the form of fabric_image_digests
     ipu_release: IpuRelease = dataclasses.field(default_factory=IpuRelease)
     own_multus: OwnMultus = dataclasses.field(default_factory=OwnMultus)
+    homes: t.Mapping[str, str] = dataclasses.field(default_factory=dict)  # by role that installs privileged pods
     bundle: t.Optional[SeenBundle] = None  # None: none is used
     plan_file: t.Optional[PlanFile] = None  # None: the plan need not match any file
     proxy: t.Optional[SiteProxy] = None  # None: there is none

@@ -379,21 +379,27 @@ def check_pod_security(
     releases: Releases,
     findings: Findings,
 ) -> None:
-    """The stack's pods need a level that a namespace of others may not allow. The role would refuse to change it."""
-    if not running or not networks or findings.has_error("cluster-stack"):
+    """Operators need a level that a namespace of others may not allow. Their roles would refuse to change it."""
+    if not running or findings.has_error("cluster-stack"):
         return
     stack = stack_name(releases)
-    namespace = settings.own_multus.namespace or STACKS[stack].namespace
-    level = running.facts.get("pod_security", {}).get(namespace)
-    if level:
-        findings.error(
-            "pod-security",
-            [running.host],
-            "Pod Security of an existing namespace refuses the pods of the stack, which use the host.",
-            f"{stack}_namespace is {namespace}; its label {POD_SECURITY} is {level}",
-            f"Set {stack}_namespace to a namespace that does not exist yet. Or, if all pods there may be privileged:"
-            f" kubectl label namespace {namespace} {POD_SECURITY}={PRIVILEGED} --overwrite",
-        )
+    homes = {stack: STACKS[stack].namespace, **settings.homes}
+    installed = {
+        stack: bool(networks),
+        "whereabouts": bool(networks) and releases["whereabouts_standalone"],
+        "gpu_operator": settings.gpu,
+    }
+    for role, namespace in homes.items():
+        level = running.facts.get("pod_security", {}).get(namespace) if installed.get(role) else None
+        if level:
+            findings.error(
+                "pod-security",
+                [running.host],
+                "Pod Security of an existing namespace refuses pods of an operator, which use the host.",
+                f"{role}_namespace is {namespace}; its label {POD_SECURITY} is {level}",
+                f"Set {role}_namespace to a namespace that does not exist yet. Or, if all pods there may be privileged:"
+                f" kubectl label namespace {namespace} {POD_SECURITY}={PRIVILEGED} --overwrite",
+            )
 
 
 def check_own_kubeconfig(settings: Settings, findings: Findings) -> None:

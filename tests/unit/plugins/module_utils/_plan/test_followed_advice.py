@@ -522,7 +522,7 @@ DONE: t.List[t.Tuple[str, t.Union[str, Fault], Done]] = [
             done,
         )
         for done in (
-            Done("Set network_operator_namespace to a", settings={"own_multus": OwnMultus(namespace="fabric")}),
+            Done("Set network_operator_namespace to a", settings={"homes": {"network_operator": "fabric"}}),
             Done(
                 "kubectl label namespace nvidia-network-operator pod-security.kubernetes.io/enforce=privileged",
                 {"cp1/host/cluster": sites.running()},

@@ -449,19 +449,26 @@ def test_a_cluster_has_one_network_operator(there, settings, seen):
 @pytest.mark.parametrize(
     ("settings", "seen"),
     [
-        ({}, ""),
-        ({"stack": "spiderpool"}, "spiderpool_namespace is spiderpool; its label {} is baseline"),
+        ({}, []),
+        ({"stack": "spiderpool"}, ["spiderpool_namespace is spiderpool; its label {} is baseline"]),
+        ({"homes": {"network_operator": "jobs"}}, ["network_operator_namespace is jobs; its label {} is restricted"]),
+        ({"homes": {"network_operator": "jobs"}, "networks": [], "require_rdma": False}, []),
+        ({"homes": {"whereabouts": "jobs", "gpu_operator": "jobs"}}, []),
         (
-            {"own_multus": OwnMultus(namespace="jobs")},
-            "network_operator_namespace is jobs; its label {} is restricted",
+            {"homes": {"whereabouts": "jobs"}, "ipam": "whereabouts"},
+            ["whereabouts_namespace is jobs; its label {} is restricted"],
         ),
-        ({"own_multus": OwnMultus(namespace="jobs"), "networks": [], "require_rdma": False}, ""),
+        (
+            {"homes": {"gpu_operator": "jobs"}, "gpu": True},
+            ["gpu_operator_namespace is jobs; its label {} is restricted"],
+        ),
     ],
 )
 def test_pod_security_of_the_namespace(settings, seen):
     levels = {"spiderpool": "baseline", "jobs": "restricted"}
-    found = errors(plan(cluster(pod_security=levels), **settings))
-    assert found.get("pod-security", {"seen": ""})["seen"] == seen.format("pod-security.kubernetes.io/enforce")
+    found = plan(cluster(pod_security=levels), **settings)["findings"]
+    texts = [text.format("pod-security.kubernetes.io/enforce") for text in seen]
+    assert [each["seen"] for each in found if each["check"] == "pod-security"] == texts
 
 
 def test_the_multus_of_another_stack_goes_with_it():
