@@ -165,6 +165,8 @@ def settings_problems(variables: t.Mapping[str, t.Any]) -> t.List[str]:
 
 
 OF_ANSIBLE = ("all", "always", "never", "tagged", "untagged")
+# Roles of other playbooks.
+NOT_IN_SITE = {"bundle", "datasets", "drain", "metrics", "mpi_operator", "native_workload", "upgrade"}
 
 
 def tags_problem(run: t.Sequence[str], skipped: t.Sequence[str]) -> t.Optional[FabricError]:
@@ -186,7 +188,7 @@ def tags_problem(run: t.Sequence[str], skipped: t.Sequence[str]) -> t.Optional[F
         "No task has the tag that is asked for.",
         "--tags, --skip-tags",
         ", ".join(wrong),
-        f"Correct the tag. The tags are the names of the roles: {', '.join(sorted(known))}.",
+        f"Correct the tag. Those of site are the names of its roles: {', '.join(sorted(known - NOT_IN_SITE))}.",
         code="invalid-input",
     )
 
