@@ -6,13 +6,13 @@ import shlex
 import pytest
 from ansible.parsing.dataloader import DataLoader
 from ansible.parsing.splitter import parse_kv
-from ansible.template import Templar
 from ansible_collections.ipu.fabric.plugins.module_utils._component.native_workload import native_workload
 from ansible_collections.ipu.fabric.plugins.module_utils._ipu.job_request import check_request
 from ansible_collections.ipu.fabric.plugins.module_utils._ipu.job_spec import build_job
 from ansible_collections.ipu.fabric.tests.unit.fixtures.components import defaults
 from ansible_collections.ipu.fabric.tests.unit.fixtures.jobs import request
 from ansible_collections.ipu.fabric.tests.unit.fixtures.paths import ROOT
+from ansible_collections.ipu.fabric.tests.unit.fixtures.templates import templated
 from ansible_collections.ipu.fabric.tests.unit.test_documents_rendered_mpi import ABSENT, fields
 
 VIPU = "10.5.212.116"
@@ -156,7 +156,7 @@ def play_of(example):
 def ipujob_of(options, scope):
     how = ("state", "recreate", "wait_timeout", "logs")
     wanted = {key: value for key, value in options.items() if key not in how}
-    own = Templar(DataLoader(), scope).template(wanted)
+    own = templated(wanted, scope)
     asked = request(**{**own, "workers": {"replicas": None, **own["workers"]}})
     check_request(asked)
     return build_job(asked)
@@ -170,7 +170,7 @@ def rendered(number):
     scope = {**play["vars"], "example_vipu": VIPU, **given}
     if "ipu.fabric.ipujob" in task:
         return ipujob_of(task["ipu.fabric.ipujob"], scope)
-    own = Templar(DataLoader(), scope).template(task["vars"])
+    own = templated(task["vars"], scope)
     own = {name[len("native_workload_") :]: value for name, value in {**own, **given}.items()}
     own = {name: value for name, value in own.items() if name not in ("state", "timeout", "kubeconfig")}
     for name in {"user", "port", "replicas"} & set(own):
@@ -205,7 +205,7 @@ def test_the_examples_are_the_listings_but_for_what_is_listed(number):
 def test_the_example_asks_the_operator_where_it_is(given, namespace):
     play = play_of("docs/examples/training.yml")
     asked = play["tasks"][0]["ipu.fabric.ipujob_info"]["vipu_proxy"]
-    assert Templar(DataLoader(), {**play["vars"], **given}).template(asked) == {"namespace": namespace}
+    assert templated(asked, {**play["vars"], **given}) == {"namespace": namespace}
 
 
 @pytest.mark.parametrize(("given", "interfaces"), [({}, "net1"), ({"networks": []}, "")])

@@ -3,11 +3,12 @@
 import pytest
 import yaml
 from ansible.parsing.dataloader import DataLoader
-from ansible.template import Templar, trust_as_template
+from ansible.template import trust_as_template
 from ansible_collections.ipu.fabric.plugins.module_utils._common.result import FabricError
 from ansible_collections.ipu.fabric.plugins.plugin_utils._render.mpijob import mpi_job
 from ansible_collections.ipu.fabric.tests.unit.fixtures.paths import ROOT
 from ansible_collections.ipu.fabric.tests.unit.fixtures.site import plan, site
+from ansible_collections.ipu.fabric.tests.unit.fixtures.templates import templated
 
 DOCUMENT = """
 apiVersion: kubeflow.org/v1alpha2
@@ -102,7 +103,7 @@ def example(name="mpi-horovod", **given):
     """The settings that the example gives to the filter, with these variables of a user, where there is no plan."""
     (play,) = DataLoader().load_from_file(str(ROOT / f"docs/examples/{name}.yml"), trusted_as_template=True)
     scope = {**play["vars"], "planned": plan(site(), networks=[]), "plan_file": "", **given}
-    return Templar(DataLoader(), scope).template(trust_as_template("{{ job }}"))
+    return templated(trust_as_template("{{ job }}"), scope)
 
 
 def started(container):
