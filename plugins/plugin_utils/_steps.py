@@ -27,6 +27,10 @@ EVERY = 60  # seconds between lines in a log that say what is waited for
 EVERY_AT_FIRST = 15  # the same on a terminal that may show a question
 NAMED = 3  # hosts, tasks or items that are named before "and 7 more"
 DIFF_CELLS = 2000  # of one line of a diff on a terminal
+UNREACHABLE_STEP = (
+    "Make the host reachable by SSH (ansible_host, ansible_port, ansible_user), then run the same command again. It"
+    " continues where this run ended."
+)
 TAIL = 5  # last lines of what a program said
 
 
@@ -142,17 +146,18 @@ def count(number: int, thing: str) -> str:
 def wrap(text: str, width: int, indent: int = 0, whole_words: bool = False) -> t.List[str]:
     """A line as rows of at most `width` columns, broken between words; those after the first are indented further.
 
-    whole_words: longer words, such as paths, are not broken. URLs never are, so that they can be copied.
+    whole_words: longer words, such as paths, are not broken. URLs and commands in backticks never are, so that they can
+    be copied.
     """
     hanging = " " * min(len(text) - len(text.lstrip(" ")) + indent, width // 2)
     found, row = [], ""
-    for word in re.findall(r"\s*\S+", text):
+    for word in re.findall(r"\s*(?:`[^`]+`|\S)+", text):
         if row and cells(row + word) > width:
             found.append(row)
             row = hanging
             word = word.lstrip()
         row += word
-        while cells(row) > width and not whole_words and "://" not in word:
+        while cells(row) > width and not whole_words and "://" not in word and "`" not in word:
             whole = len(row)
             while cells(row[:whole]) > width:
                 whole -= 1
@@ -379,7 +384,9 @@ class Run:
             step.ignored += 1
             return []
         step.unreachable.add(host)
-        return self._fails("UNREACHABLE", task, host, (("seen", message_of(result) or "no answer"),))
+        return self._fails(
+            "UNREACHABLE", task, host, (("seen", message_of(result) or "no answer"), ("next", UNREACHABLE_STEP))
+        )
 
     def _fails(self, how: str, task: Task, host: str, found: Rows, after: str = "") -> t.List[Line]:
         """Show a failure at once, but only once: other hosts that fail in the same way are named when the task ends."""

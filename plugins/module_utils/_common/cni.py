@@ -8,8 +8,11 @@ import json
 import typing as t
 
 Plugin = t.Dict[str, t.Any]
-# What cures a missing configuration of the pod network.
-WRITE_AGAIN = "delete the node's pod of kube-flannel-ds or calico-node, which writes /etc/cni/net.d when it starts"
+# What cures missing files in /etc/cni/net.d.
+WRITE_AGAIN = (
+    "delete the pods that write /etc/cni/net.d when they start: first the node's kube-flannel-ds or calico-node, then"
+    " its kube-multus-ds and nv-ipam-node (`kubectl get pods -A --field-selector spec.nodeName=NODE` shows them)"
+)
 
 
 def plugins_of(text: object) -> t.List[Plugin]:

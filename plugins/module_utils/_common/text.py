@@ -7,6 +7,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import textwrap
 import typing as t
 
 # Sequences that a terminal obeys instead of showing.
@@ -66,3 +67,15 @@ def fingerprint(value: object) -> str:
     """A short digest that shows only whether two values are the same."""
     text = value if isinstance(value, str) else json.dumps(value, sort_keys=True)
     return "sha256:" + hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+NO_BREAK = "\u00a0"  # a space at which lines are not wrapped
+
+
+def wrapped(text: str, width: int, first: str = "", then: str = "") -> t.List[str]:
+    """The wrapped lines. Words are not cut, nor are commands in backticks: they are for copying."""
+    whole = re.sub(r"`[^`]+`", lambda match: match[0].replace(" ", NO_BREAK), text)
+    lines = textwrap.wrap(
+        whole, width, initial_indent=first, subsequent_indent=then, break_long_words=False, break_on_hyphens=False
+    )
+    return [line.replace(NO_BREAK, " ") for line in lines]

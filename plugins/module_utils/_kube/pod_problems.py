@@ -16,6 +16,10 @@ NEVER_STARTS = (
 )  # fmt: skip
 # After one failed pull the next may succeed, so it is a fault only if it stays during the wait.
 FAILING = ("ErrImagePull", *NEVER_STARTS)
+PULL_STEP = (
+    "Correct the image, or have its registry answer the node, or the mirror in the node's /etc/containerd/certs.d. Then"
+    " delete the pod: the kubelet would wait up to 5 minutes before it tries again. Run the same command again."
+)
 CRASHES = 3
 LONGEST_MESSAGE = 2048  # bytes of a container's termination message that the kubelet keeps
 # Events of a pod whose network could not be set up: its containers then show only ContainerCreating.
@@ -46,7 +50,8 @@ def container_problem(container: Object, crash_is_fault: bool = True) -> t.Optio
         crashed = waiting["reason"] == CRASHING and "exitCode" in last
         detail = how_it_ended(last, container.get("restartCount", 0)) if crashed else waiting.get("message") or ""
         fault = crash_is_fault or waiting["reason"] != CRASHING
-        return Problem(f"container {name}: {waiting['reason']} {detail}".strip(), fault)
+        step = PULL_STEP if waiting["reason"] in ("ErrImagePull", "ImagePullBackOff") else ""
+        return Problem(f"container {name}: {waiting['reason']} {detail}".strip(), fault, step)
     # Between restarts, a crashing container shows as terminated, on Kubernetes 1.35 most of the time.
     if ended.get("exitCode") and container.get("restartCount", 0) >= CRASHES:
         return Problem(f"container {name} ends with {how_it_ended(ended, container['restartCount'])}", crash_is_fault)
@@ -128,7 +133,7 @@ def pod_problems(pod: Object, crash_is_fault: bool = True) -> t.List[Problem]:
     for container in container_statuses(pod):
         problem = container_problem(container, crash_is_fault)
         if problem:
-            found.append(Problem(f"pod {name}, {problem.text}", problem.fault))
+            found.append(problem._replace(text=f"pod {name}, {problem.text}"))
     for condition in query(UNSCHEDULABLE, pod) or []:
         found.append(Problem(f"pod {name} is on no node yet: {condition.get('message', '')}"))
     return found

@@ -483,6 +483,7 @@ class ObservedParts(t.TypedDict, total=False):
     listener: Listener
     listened: str  # name of the listener when it was stopped; another name or none: it did not run all the time
     probes: t.List[PortProbe]
+    reached: str  # IP address by which Ansible reaches the host, from the inventory
 
 
 class _Optional(ObservedParts, total=False):
@@ -490,7 +491,6 @@ class _Optional(ObservedParts, total=False):
     reboot: bool  # the site allows the role rdma_host to reboot the host
     variables: t.List[str]  # names of those that begin like the collection's own
     decided: t.Dict[str, str]  # values of role variables that the plan does not take, without secrets
-    reached: str  # IP address by which Ansible reaches the host, from the inventory
 
 
 class Observation(_Optional):

@@ -96,7 +96,7 @@ def check_groups(groups: t.Mapping[str, t.Sequence[str]], findings: Findings) ->
         findings.error(
             "unknown-group",
             sorted({*groups[group]} - {*groups.get(meant, ())}),
-            "A host is in a group that nothing reads.",
+            "A host is in a group whose name is nearly that of one of ours, and it is not in ours.",
             f"group {group}",
             f"Did you mean {meant}?",
         )

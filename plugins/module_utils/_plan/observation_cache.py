@@ -35,14 +35,16 @@ def update_cache(observations: Observations, cache: Cache, now: str) -> Cache:
 def recall_hosts(observations: Observations, cache: Cache) -> t.Dict[str, Observation]:
     """The observations, with the last known ones for hosts that did not answer; their errors stay.
 
-    A plan without these hosts would remove them from the pools and give their addresses to pods.
+    A plan without these hosts would remove them from the pools and give their addresses to pods. What was seen when the
+    inventory had another address may be another host.
     """
     recalled: t.Dict[str, Observation] = {}
     for name, observation in observations.items():
-        if observation.get("host") or name not in cache:
+        last = cache.get(name)
+        then, now = last.get("reached") if last else None, observation.get("reached")
+        if observation.get("host") or last is None or (then and now and then != now):
             recalled[name] = observation
         else:
-            last = cache[name]
             recalled[name] = {**observation, **observed_parts(last), "recalled": last["when"]}
     return recalled
 
@@ -56,4 +58,6 @@ def observed_parts(observation: ObservedParts) -> ObservedParts:
         parts["rdma"] = observation["rdma"]
     if "vipu" in observation:
         parts["vipu"] = observation["vipu"]
+    if "reached" in observation:
+        parts["reached"] = observation["reached"]
     return parts

@@ -9,11 +9,10 @@ import json
 import os
 import re
 import shlex
-import textwrap
 import typing as t
 
 from .._common.admission import ENFORCE
-from .._common.text import printable, shorten_list
+from .._common.text import NO_BREAK, printable, shorten_list, wrapped
 from .._model.observation import EMBEDDED
 from .._model.plan import (
     HOST,
@@ -38,7 +37,6 @@ ROWS = 40  # of hosts; further ones are only in the plan's files
 NAMES = 8  # host names in one line
 MOVED = 20  # differences from the earlier plan that a terminal shows
 PRODUCTS = {"calico": "Calico", "cilium": "Cilium"}  # others are written as in fabric_cni
-NO_BREAK = "\u00a0"  # a space at which lines of a table are not wrapped
 
 
 def cut(text: str, width: int) -> str:
@@ -47,8 +45,7 @@ def cut(text: str, width: int) -> str:
 
 def wrap_words(text: str, indent: str = "", width: int = WIDTH) -> t.List[str]:
     """The wrapped lines, at least one. Words are not cut; all lines but the first are indented."""
-    wrapped = textwrap.wrap(text, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
-    return wrapped or [""]
+    return wrapped(text, width, then=indent) or [""]
 
 
 def table(heading: t.Sequence[str], rows: t.Sequence[t.Sequence[str]], width: int = WIDTH) -> t.List[str]:

@@ -383,7 +383,7 @@ def check_pod_security(
     if not running or findings.has_error("cluster-stack"):
         return
     stack = stack_name(releases)
-    homes = {stack: STACKS[stack].namespace, **settings.homes}
+    homes, kubectl = {stack: STACKS[stack].namespace, **settings.homes}, _kubectl(settings)
     installed = {
         stack: bool(networks),
         "whereabouts": bool(networks) and releases["whereabouts_standalone"],
@@ -398,7 +398,7 @@ def check_pod_security(
                 "Pod Security of an existing namespace refuses pods of an operator, which use the host.",
                 f"{role}_namespace is {namespace}; its label {POD_SECURITY} is {level}",
                 f"Set {role}_namespace to a namespace that does not exist yet. Or, if all pods there may be privileged:"
-                f" kubectl label namespace {namespace} {POD_SECURITY}={PRIVILEGED} --overwrite",
+                f" `{kubectl} label namespace {namespace} {POD_SECURITY}={PRIVILEGED} --overwrite`.",
             )
 
 
@@ -517,10 +517,16 @@ def check_nodes(settings: Settings, hosts: Hosts, running: t.Optional[Running], 
             f"Add them to kube_node.{gone}{off}",
         )
     if running and not settings.upgrade:
-        _check_states(hosts, running, findings)
+        _check_states(hosts, running, _kubectl(settings), findings)
 
 
-def _check_states(hosts: Hosts, running: Running, findings: Findings) -> None:
+def _kubectl(settings: Settings) -> str:
+    """The command as it works on this controller, if it has a kubeconfig."""
+    config = settings.kubeconfig
+    return f"kubectl --kubeconfig {shlex.quote(config.path)}" if config.server else "kubectl"
+
+
+def _check_states(hosts: Hosts, running: Running, kubectl: str, findings: Findings) -> None:
     """Warn of nodes of the inventory that take no pods, and of control planes that take pods without being workers."""
     nodes = {node["name"]: node for node in running.facts.get("nodes", [])}
     members = [(host, nodes[host.node]) for host in hosts.values() if host.node in nodes]
@@ -531,8 +537,8 @@ def _check_states(hosts: Hosts, running: Running, findings: Findings) -> None:
                 [host.name],
                 "The node is not Ready: it runs no new pods, and its proof will fail.",
                 node["not_ready"] or "not Ready",
-                f"Run kubectl describe node {host.node}, and on its host journalctl -u kubelet and journalctl -u"
-                " containerd.",
+                "Run `systemctl restart containerd && systemctl restart kubelet` on its host. It is Ready half a minute"
+                f" later. If it is not, `{kubectl} describe node {host.node}` and `journalctl -u kubelet` say why.",
             )
         elif node.get("cordoned"):
             findings.warning(
@@ -540,7 +546,7 @@ def _check_states(hosts: Hosts, running: Running, findings: Findings) -> None:
                 [host.name],
                 "The node is cordoned: the scheduler gives it no pods.",
                 f"node {host.node} is SchedulingDisabled",
-                f"Run kubectl uncordon {host.node} when its maintenance is over.",
+                f"Run `{kubectl} uncordon {host.node}` when its maintenance is over.",
             )
     open_planes = [host for host, node in members if node.get("untainted") and "worker" not in host.roles]
     for host in open_planes:
@@ -550,8 +556,8 @@ def _check_states(hosts: Hosts, running: Running, findings: Findings) -> None:
             "This control plane takes all pods, and is not in kube_node: a pod with a fabric network may come here, and"
             " does not start.",
             f"node {host.node} has no taint with the effect NoSchedule",
-            f"Add the host to kube_node. Or keep such pods away: kubectl taint node {host.node}"
-            " node-role.kubernetes.io/control-plane:NoSchedule",
+            f"Add the host to kube_node. Or keep such pods away: `{kubectl} taint node {host.node}"
+            " node-role.kubernetes.io/control-plane:NoSchedule`.",
         )
 
 
@@ -568,6 +574,7 @@ def check_joined(settings: Settings, hosts: Hosts, running: t.Optional[Running],
         node = by_id.get(facts["machine_id"]) or by_name.get(facts["hostname"].lower()) if facts else None
         if facts and not (node and is_node(facts, node)):
             lost[name] = facts
+    strangers = [*lost]
     if settings.manage_kubernetes:
         joined = [name for name, facts in sorted(lost.items()) if running.ca and trusted_ca(facts) == running.ca]
         if joined:
@@ -578,10 +585,16 @@ def check_joined(settings: Settings, hosts: Hosts, running: t.Optional[Running],
                 f"nodes of the cluster: {shorten_list(sorted(by_name), 8)}",
                 f"{REMOVED} Then site joins it again; or take it out of the inventory.",
             )
-    elif lost:
+        return
+    addresses = {address for node in nodes for address in node.get("addresses", [])}
+    for name, host in hosts.items():
+        reached = host.observation.get("reached")
+        if not host.facts and reached and reached not in addresses and not {name, host.node} & set(by_name):
+            strangers.append(name)
+    if strangers:
         findings.error(
             "node-distribution",
-            sorted(lost),
+            sorted(strangers),
             "The cluster has no node of this host, and site joins none where others manage the cluster.",
             f"nodes of the cluster: {shorten_list(sorted(by_name), 8)}",
             "Join it with what manages the cluster, or take it out of the inventory.",

@@ -17,7 +17,7 @@ from .._network.digests import CALICO_FILES, chart_key, known_digest
 from .._network.releases import KUBERNETES, newest_of, pod_network
 from .hosts import Hosts, PlacedHost
 from .running_cluster import Running
-from .sources import DIGEST, as_written, text_of
+from .sources import DIGEST, as_written, text_of, without_credentials
 
 CHECK = "sources"
 OTHER_FILE = "source-digest"
@@ -195,6 +195,15 @@ def check_answers(settings: Settings, hosts: Hosts, running: t.Optional[Running]
     seen = [(name, problem) for name, problem in seen if not problem["chart"] or problem["chart"] not in installed]
     if not settings.manage_kubernetes:  # only in k3s and RKE2 does site configure the mirror
         seen = [each for each in seen if each[1]["variable"] != REGISTRY or _is_embedded(hosts.get(each[0]))]
+        mirror = text_of(settings.sources, "registry")
+        if mirror and not any(_is_embedded(host) for host in hosts.values()):
+            findings.warning(
+                CHECK,
+                [],
+                f"{REGISTRY} has no effect: others manage this cluster, and its nodes pull images as they did.",
+                f"{REGISTRY} is {without_credentials(mirror)}",
+                "Leave it out. Without internet, the nodes need a mirror in their /etc/containerd/certs.d.",
+            )
     # An operator's release that does not exist is one error, not a second one of its source.
     seen = [each for each in seen if not (each[1]["chart"] and findings.has_error(_check_of(each[1]["release"])))]
     if findings.has_error("cluster-builder"):

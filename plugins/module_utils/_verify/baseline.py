@@ -14,7 +14,7 @@ from .._common.text import natural, shorten_list
 from .._model.checks import Check, Head
 from .._model.plan import Plan
 from .._model.probe import Probe
-from .catalog import ACCEPTED, CHECK_TYPES, FAILED, PASSED, SKIPPED, result, skip
+from .catalog import ACCEPTED, CHECK_TYPES, FAILED, PASSED, SKIPPED, UNPROVEN, result, skip
 from .checks import cleaned
 from .history import KEPT
 from .pods import devices_on
@@ -282,7 +282,8 @@ def compare(
         moved = moved_nodes(base.groups, groups)
         lost = lost_checks(keyed, base, groups, moved)
         bad = {node for key in failed for node in key.nodes}  # a failure there explains what can't be tested
-        gone = gone_checks({key for key in lost - failed if not bad & set(key.nodes)}, keyed)
+        silent = {key for key, check in keyed.items() if bad and not key.nodes and check.status == UNPROVEN}
+        gone = gone_checks({key for key in lost - failed - silent if not bad & set(key.nodes)}, keyed)
         found = [*(moved_check(node, base, groups) for node in sorted(moved, key=natural)), *gone]
 
     def told(check: Check) -> Check:

@@ -76,8 +76,9 @@ CHECK_TYPES: t.Dict[str, CheckType] = {
     "node": CheckType(
         "Node is Ready, no pressure",
         "cluster",
-        "Run `systemctl restart containerd kubelet` on the host (with k3s and RKE2 the unit k3s, k3s-agent, rke2-server"
-        " or rke2-agent). If that changes nothing, `kubectl describe node NAME` and `journalctl -u kubelet` say why."
+        "Run `systemctl restart containerd && systemctl restart kubelet` on the host (with k3s and RKE2 the unit k3s,"
+        " k3s-agent, rke2-server or rke2-agent). It is Ready half a minute later. If it is not, `kubectl describe node"
+        " NAME` and `journalctl -u kubelet` say why."
         f" If it is the network plugin, {WRITE_AGAIN}.",
     ),
     "certificates": CheckType(
@@ -365,6 +366,7 @@ NO_NODE = (
     "Run site, which joins the host, or take it out of the inventory. Where others manage the cluster, join it with"
     " their tool.",
 )
+NOT_READY = "the node is not Ready"
 NODE_POD = ("the probe pod of this node does not run", "First act on the check `Pod starts`, which has the reason.")
 TWO_NODES = (
     "needs pods with an address on two nodes",

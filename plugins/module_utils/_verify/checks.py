@@ -29,6 +29,7 @@ from .catalog import (
     NO_NETWORK,
     NO_NODE,
     NODE_POD,
+    NOT_READY,
     NOT_RUN,
     OF_IPUS,
     OF_OTHERS,
@@ -341,7 +342,11 @@ def check_pods(plan: Plan, probe: Probe) -> t.Iterator[Check]:
     for node, pod in sorted(probe["pods"].items()):
         good = pod["state"] == "running"
         check = result("pod", good, "running", "running" if good else pod["reason"], node=node)
-        yield check._replace(next=NIC_TAKEN) if not good and "device or resource busy" in pod["reason"] else check
+        if not good and "device or resource busy" in pod["reason"]:
+            check = check._replace(next=NIC_TAKEN)
+        elif not good and pod["reason"].startswith(NOT_READY):
+            check = check._replace(next=CHECK_TYPES["node"].next_step)
+        yield check
         if node == node_of(node):
             yield dns_check(pod, probe.get("dns_problems", []), node) if good else unproven("dns", *NODE_POD, node=node)
         for name in pod["networks"]:

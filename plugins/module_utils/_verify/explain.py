@@ -7,12 +7,11 @@ from __future__ import annotations
 import ipaddress
 import math
 import re
-import textwrap
 import typing as t
 from dataclasses import dataclass, field
 
 from .._common.memlock_limits import limit_bytes, readable
-from .._common.text import shorten_list
+from .._common.text import shorten_list, wrapped
 from .._kube.multus import INSTALL
 from .._kube.pod_problems import Problem
 from .look import EVERYWHERE, Inside
@@ -431,12 +430,6 @@ def mtu_lacks(pod: PodSeen, inside: Inside) -> t.Iterator[Lack]:
 
 def as_text(name: str, found: Explanation) -> t.List[str]:
     """Lines of at most WIDTH columns. Longer names and commands are not wrapped."""
-
-    def wrapped(text: str, first: str, then: str) -> t.List[str]:
-        return textwrap.wrap(
-            text, WIDTH, initial_indent=first, subsequent_indent=then, break_long_words=False, break_on_hyphens=False
-        )
-
     count = len(found.lacks)
     blind = " that can be seen from here" if found.unread else ""
     head = (
@@ -444,12 +437,12 @@ def as_text(name: str, found: Explanation) -> t.List[str]:
         if count
         else f"has all that RDMA needs{blind}"
     )
-    lines = wrapped(f"Pod {name} {head}.", "", "")
+    lines = wrapped(f"Pod {name} {head}.", WIDTH)
     for number, lack in enumerate(found.lacks, 1):
-        lines += wrapped(lack.what[0].upper() + lack.what[1:], f"{number}. ", "   ")
-        lines += wrapped(lack.why, "   Why:  ", "         ")
-        lines += wrapped(lack.next, "   Next: ", "         ")
-    lines += ["Has:", *(line for text in found.has for line in wrapped(text, "   ", "     "))]
+        lines += wrapped(lack.what[0].upper() + lack.what[1:], WIDTH, f"{number}. ", "   ")
+        lines += wrapped(lack.why, WIDTH, "   Why:  ", "         ")
+        lines += wrapped(lack.next, WIDTH, "   Next: ", "         ")
+    lines += ["Has:", *(line for text in found.has for line in wrapped(text, WIDTH, "   ", "     "))]
     if found.unread:
-        lines += ["Not read:", *(line for text in found.unread for line in wrapped(text, "   ", "     "))]
+        lines += ["Not read:", *(line for text in found.unread for line in wrapped(text, WIDTH, "   ", "     "))]
     return lines

@@ -15,7 +15,7 @@ from .._kube.query import query, quoted
 from .._model.plan import Plan
 from .._model.probe import Attached, NodeFacts
 from .._model.stacks import NETWORKS, OWN_DEVICES, host_nic
-from .catalog import NO_NODE
+from .catalog import NO_NODE, NOT_READY
 from .pods import GPUS, LABEL, Options, Target, gpu_of, resource_name, targets
 
 # How a kubelet, or a quota, refuses what a node offers: other pods hold it, or its parts are too far apart.
@@ -53,7 +53,7 @@ def node_fault(node: t.Optional[ApiObject]) -> str:
     if node is None:
         return NO_NODE[0]
     ready, message = ready_condition(node)
-    return "" if ready else f"the node is not Ready: {message}"
+    return "" if ready else f"{NOT_READY}: {message}"
 
 
 def node_facts(plan: Plan, node: ApiObject) -> NodeFacts:

@@ -280,8 +280,8 @@ def create_pod(run: Run, body: Object) -> str:
                 "Pod Security of the namespace refuses the pods of the proof.",
                 f"namespace {run.namespace}",
                 message_of(error),
-                f"If all of its pods may be privileged: kubectl label namespace {run.namespace}"
-                f" {POD_SECURITY}={PRIVILEGED} --overwrite. Otherwise set verify_namespace to another.",
+                f"If all of its pods may be privileged: `kubectl label namespace {run.namespace}"
+                f" {POD_SECURITY}={PRIVILEGED} --overwrite`. Otherwise set verify_namespace to another.",
                 code="api-refused",
             ) from error
         return f"the API server refused the pod: {message_of(error)}"

@@ -10,7 +10,7 @@ import textwrap
 import typing as t
 import xml.etree.ElementTree as ET
 
-from .._common.text import printable, shorten_list
+from .._common.text import printable, shorten_list, wrapped
 from .._model.checks import Check, Head, Missing
 from . import matrix
 from .catalog import ACCEPTED, AREAS, CHECK_TYPES, FAILED, LATER, NOT_RUN, PASSED, SKIPPED, UNPROVEN
@@ -185,10 +185,10 @@ def failure(same: t.Sequence[Check], advised: t.Dict[str, str]) -> t.List[str]:
     told = advised.get(check.next, "")
     advised.setdefault(check.next, title)
     again = "as above" if told == title else f"the same as for {told}"
-    for label, text in (("expected", check.expected), ("next", again if told else check.next)):
-        if text:
-            lines += textwrap.wrap(f"{label}: {text}", WIDTH, initial_indent=" " * 11, subsequent_indent=" " * 13)
-    return lines
+    step, first, then = again if told else check.next, " " * 11, " " * 13
+    if check.expected:
+        lines += textwrap.wrap(f"expected: {check.expected}", WIDTH, initial_indent=first, subsequent_indent=then)
+    return [*lines, *(wrapped(f"next: {step}", WIDTH, first, then) if step else [])]
 
 
 def row(status: str, title: str, place: str, text: str) -> t.List[str]:

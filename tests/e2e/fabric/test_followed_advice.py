@@ -339,7 +339,7 @@ GROUPS: dict[str, list[Row]] = {
     ],
     "commands": [
         Row("kubelet_requests", request_certificate, "kubectl certificate deny NAME"),
-        Row("node", stop_kubelet, "systemctl restart containerd kubelet", place={"node": "w1"}),
+        Row("node", stop_kubelet, "systemctl restart containerd && systemctl restart kubelet", place={"node": "w1"}),
     ],
     "people": [
         Row("vipu", stop_vipu, "Check that the V-IPU service runs", start_vipu),

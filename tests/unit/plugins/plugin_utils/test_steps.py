@@ -535,6 +535,12 @@ def test_rows_fit_and_lose_nothing(line, width):
         assert found == [line.rstrip()]
 
 
+@pytest.mark.parametrize("whole", [True, False])
+def test_a_command_stays_whole(whole):
+    command = "`kubectl label namespace jobs pod-security.kubernetes.io/enforce=privileged --overwrite`."
+    assert wrap(f"  next  Run {command} Then run it again.", 30, 2, whole)[1:2] == [f"    {command}"]
+
+
 LONG = "Check which cluster the kubeconfig of this controller leads to, and whose it is"
 
 

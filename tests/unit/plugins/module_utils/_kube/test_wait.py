@@ -119,7 +119,7 @@ def test_a_node_whose_pod_network_has_left_no_files(monkeypatch):
     lost = {"type": "Ready", "status": "False", "reason": "KubeletNotReady", "message": f"{seen} initialized"}
     node = {"metadata": {"name": "w1"}, "status": {"conditions": [lost]}}
     monkeypatch.setattr(cluster, "items", lambda path, **_query: [node] if path == "/api/v1/nodes" else [])
-    with pytest.raises(FabricError, match="delete the node's pod of kube-flannel-ds or calico-node"):
+    with pytest.raises(FabricError, match="first the node's kube-flannel-ds or calico-node"):
         wait_for(monkeypatch, nodes=["w1"], cluster=cluster)
 
 

@@ -209,3 +209,6 @@ def test_a_dead_mirror_counts_only_where_site_configures_it(tmp_path, name, told
         observed["host"]["sources"] = [{**DEAD, "variable": "fabric_mirror.registry"}]
     assert ("sources" in errors(plan(hosts, manage_kubernetes=False))) is told
     assert "sources" in errors(plan(hosts))
+    mirror = {**SETTINGS["sources"], "registry": "mirror.site:5000"}
+    found = plan(hosts, manage_kubernetes=False, sources=mirror)["findings"]
+    assert any("has no effect" in each["what"] for each in found) is (name == "kubeadm")

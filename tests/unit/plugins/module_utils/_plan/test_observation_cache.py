@@ -61,3 +61,13 @@ def test_a_host_that_answers_is_not_recalled():
 @pytest.mark.parametrize("text", ["", "[]", "{", '{"w1": 1}', '{"w1": {"when": "x"}}'])
 def test_a_file_that_is_something_else(text):
     assert observation_cache.parse_cache(text) == {}
+
+
+@pytest.mark.parametrize(("then", "now", "recalled"), [("10.0.0.2", "10.0.0.2", True), ("10.0.0.2", "10.0.0.9", False)])
+def test_what_was_seen_at_another_address_is_another_host(then, now, recalled):
+    hosts = site()
+    hosts["w1"]["reached"] = then
+    last = observation_cache.update_cache(hosts, {}, THEN)
+    gone = down(hosts, "w1")
+    gone["w1"]["reached"] = now
+    assert ("recalled" in observation_cache.recall_hosts(gone, last)["w1"]) is recalled

@@ -548,3 +548,25 @@ def test_nodes_that_the_fabric_is_kept_off():
     ]
     assert "cluster-nodes" in errors(plan(hosts), "warning")
     assert "cluster-nodes" not in errors(plan(hosts, node_affinity=True), "warning")
+
+
+@pytest.mark.parametrize(
+    ("reached", "names", "told"),
+    [
+        ("10.88.0.99", ["a"], ["w1"]),
+        ("10.88.0.99", ["a", "w1"], []),
+        ("10.88.0.21", ["a"], []),
+        ("", ["a"], []),
+    ],
+)
+def test_a_host_that_did_not_answer_and_is_no_node(reached, names, told):
+    nodes = [{"name": name, "machine_id": "", "addresses": ["10.88.0.21"]} for name in names]
+    hosts = cluster(nodes=[*nodes, *({"name": f"node{n}", "machine_id": f"{n:032x}"} for n in (11, 13))])
+    hosts["w1"] = {
+        "groups": hosts["w1"]["groups"],
+        "address": "",
+        "errors": [],
+        **({"reached": reached} if reached else {}),
+    }
+    found = [each for each in plan(hosts, manage_kubernetes=False)["findings"] if each["check"] == "node-distribution"]
+    assert [name for each in found for name in each["hosts"]] == told

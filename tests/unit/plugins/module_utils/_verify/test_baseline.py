@@ -216,6 +216,17 @@ def test_a_failure_fails_once_and_says_that_it_passed() -> None:
     assert site.prove([pod, mtu("w2", "unproven"), *steady(390.0)])  # it is one once nothing else explains it
 
 
+def test_what_a_failed_node_leaves_unproven_in_the_cluster_is_no_regression() -> None:
+    site = Site()
+    pod, unique = (result(name, True, "", "", **place) for name, place in (("pod", {"node": "w2"}), ("unique", {})))
+    site.prove([pod, unique])
+    late = unique._replace(status="unproven")
+    checks = baseline.compare([pod._replace(status="failed"), late], GROUPS, site.base, site.base, set(), True).checks
+    assert [check.check for check in checks if check.status == "failed"] == ["pod"]
+    checks = baseline.compare([pod, late], GROUPS, site.base, site.base, set(), True).checks
+    assert [check.check for check in checks if check.status == "failed"] == ["regression"]
+
+
 def test_a_node_that_moved_is_said_once() -> None:
     site = Site()
     site.prove([mtu(node) for node in NODES])

@@ -38,7 +38,7 @@ CURES: t.Dict[str, t.Tuple[str, ...]] = {
     "site --tags memlock": ("pods/*/*/memlock",),
     "site -e rdma_host_reboot=true": ("pods/*/rdma/gids*",),
     "renew_certificates": ("plan/certificates",),
-    "systemctl restart containerd kubelet": ("nodes/*/ready",),
+    "systemctl restart containerd && systemctl restart kubelet": ("nodes/*/ready",),
     "kubectl certificate deny NAME": ("kubelet_requests",),
     "kubectl -n kube-system delete pods -l k8s-app=kube-dns": ("pods/*/root/dns", "dns_problems"),
     "kubectl edit -n NAMESPACE ippools.whereabouts.cni.cncf.io rdma-net": ("pools/*/leaked",),
@@ -153,7 +153,7 @@ ROWS = [
     Row("multus_once", TWO_MULTUS, "fabric -e fabric_multus=false"),
     Row("multus_node", NO_MULTUS, "fabric"),
     Row("multus_node", NO_MULTUS, "remove the taint"),
-    Row("node", {"nodes/w1/ready": False}, "systemctl restart containerd kubelet"),
+    Row("node", {"nodes/w1/ready": False}, "systemctl restart containerd && systemctl restart kubelet"),
     Row("node", PRESSURE, "crictl rmi --prune", {"nodes/w1/pressures": []}),
     *(
         Row("certificates", of_plan(f"certificates of the cluster {when}", "certificates"), "renew_certificates")

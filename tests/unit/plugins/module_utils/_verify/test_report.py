@@ -87,7 +87,8 @@ def test_no_line_is_wider_than_a_terminal() -> None:
             skip(kind, "reason " * 30, network="n"),
         )
     ]
-    assert max(len(line) for line in report.table(checks).splitlines()) <= report.WIDTH
+    # Commands are for copying.
+    assert max(len(line) for line in report.table(checks).splitlines() if "`" not in line) <= report.WIDTH
 
 
 def test_what_is_skipped_for_one_reason_is_one_row() -> None:
