@@ -187,7 +187,8 @@ def refusal(plan: Plan, folder: str, refuse: t.Container[str]) -> str:
     errors = sum(finding["level"] == "error" for finding in plan["findings"])
     summary = plan["summary"]
     if errors:
-        return f"Errors in the plan: {errors}. They are shown above and in {folder}/plan.html."
+        proof = " No proof was made: report.json is still that of the last one." if "unbuilt" in refuse else ""
+        return f"Errors in the plan: {errors}. They are shown above and in {folder}/plan.html.{proof}"
     if "changes" in refuse and summary["state"] == "changes":
         return (
             f"There are changes to apply, and fabric_detailed_exitcode is set. Seen: {summary['line']}"

@@ -161,7 +161,7 @@ def _folded(group: t.Sequence[Finding]) -> t.List[Finding]:
         return [{**first, "hosts": hosts, "seen": seen}]
     rest = len(hosts) - len(first["hosts"])
     more = f"{rest} more {'host' if rest == 1 else 'hosts'}"
-    seen = f"{shorten_list(first['hosts'], ALIKE)}: {first['seen']}; and the like on {more}"
+    seen = f"{shorten_list(first['hosts'], ALIKE)}: {first['seen']}; and similar on {more}"
     return [{**first, "hosts": hosts, "seen": seen}]
 
 

@@ -17,7 +17,7 @@ from .settings import NoSettings as Settings
 NAMES = 8  # node names in one line
 REQUEST = "fabric"  # value of fabric_reset
 MPI_OPERATOR = "the MPI operator (ipu.fabric.workloads -e mpi_operator_state=absent -e fabric_metrics=false removes it)"
-HOST_SETTINGS = "Settings of hosts stay: the limit of locked memory, kernel modules and sysctls."
+HOST_SETTINGS = "Settings that site made on hosts stay: the limit of locked memory, kernel modules and sysctls."
 WITH_OPERATORS = (
     " The operators' CustomResourceDefinitions, their namespaces and their files on the hosts are removed with them:"
     " add --check to see each."

@@ -187,7 +187,7 @@ def plan_reset(
     what, next_step = why_not(hosts, answer, jobs, given.force)
     left = any(found["removed"] for found in reached.values())
     if not what and left and (given.name != name if name else not given.name):
-        what = "Not confirmed: this takes the cluster away from all of its hosts, with all data in it."
+        what = "Not confirmed: this deletes the cluster and all of its data, on all of its hosts."
         what += f" Its name is {name}." if name else " No host knows its name any more."
         what += f" Seen: fabric_reset_name is {given.name or 'empty'}."
         next_step = (

@@ -131,7 +131,7 @@ def _raise_no_match(
     if "pci" not in keys and any("pci" in keys_of for keys_of in misfits.values()):
         step += f" None of these has a PCI address: name one by {keys}."
     raise _NoNicError(
-        "No network device fits the selection of the fabric NIC.",
+        "No NIC matches the selection of the fabric NIC.",
         where,
         shorten_list(seen, 8, "; ") or "none",
         step,

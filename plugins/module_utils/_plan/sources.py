@@ -229,7 +229,7 @@ def _check_registry(registry: str, findings: Findings) -> None:
         findings.warning(
             "http-source",
             [],
-            "Images that come without TLS may be tampered with in transit.",
+            "Images come over plain HTTP: anyone on the way can change them.",
             f"fabric_mirror.registry is {without_credentials(registry)}",
             "Give the registry a certificate, or pin the images in fabric_image_digests.",
         )

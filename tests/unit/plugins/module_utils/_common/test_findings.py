@@ -16,7 +16,7 @@ def test_one_mistake_on_many_hosts_is_told_once(hosts: int, told: int) -> None:
     assert warning["check"] == "time"
     assert [host for error in errors for host in error["hosts"]] == [f"w{number}" for number in range(1, hosts + 1)]
     if told == 1:
-        assert errors[0]["seen"] == f"w1: eth0 has 10.0.0.1; and the like on {hosts - 1} more hosts"
+        assert errors[0]["seen"] == f"w1: eth0 has 10.0.0.1; and similar on {hosts - 1} more hosts"
 
 
 def test_hosts_that_are_out_of_reach_for_the_same_cause_are_told_once() -> None:
@@ -28,8 +28,8 @@ def test_hosts_that_are_out_of_reach_for_the_same_cause_are_told_once() -> None:
         findings.error("unobserved", [f"w{number}"], "Not observed.", ssh.format(number, cause), "Make it reachable.")
     refused, no_route = findings.as_list()
     assert (refused["hosts"], no_route["hosts"]) == (["w1", "w3"], ["w2", "w4", "w5"])
-    assert refused["seen"] == f"w1: {ssh.format(1, causes[0])}; and the like on 1 more host"
-    assert no_route["seen"] == f"w2: {ssh.format(2, causes[1])}; and the like on 2 more hosts"
+    assert refused["seen"] == f"w1: {ssh.format(1, causes[0])}; and similar on 1 more host"
+    assert no_route["seen"] == f"w2: {ssh.format(2, causes[1])}; and similar on 2 more hosts"
 
 
 @pytest.mark.parametrize(
@@ -38,7 +38,7 @@ def test_hosts_that_are_out_of_reach_for_the_same_cause_are_told_once() -> None:
         (1, "eth1 at 10.0.0.1"),
         (2, "w1: eth1 at 10.0.0.1; w2: eth1 at 10.0.0.2"),
         (3, "w1: eth1 at 10.0.0.1; w2: eth1 at 10.0.0.2; w3: eth1 at 10.0.0.3"),
-        (4, "w1: eth1 at 10.0.0.1; and the like on 3 more hosts"),
+        (4, "w1: eth1 at 10.0.0.1; and similar on 3 more hosts"),
     ],
 )
 def test_nics_of_a_few_hosts_are_told_side_by_side(hosts: int, seen: str) -> None:

@@ -60,7 +60,7 @@ def test_a_member(tree, kind, step):
     tree.enslave("up0", ["ens1f0"])
     hosts = observed(tree, device("ens1f0", "10.5.0.12"), device("up0", "", kind))
     what, seen, following = finding(hosts, {"name": "ens1f0"})
-    assert "No network device fits" not in what
+    assert "No NIC matches" not in what
     assert seen.startswith("ens1f0 (RDMA mlx5_0 ACTIVE): member of up0: macvlan can't use it")
     assert following.startswith(step)
 
@@ -251,7 +251,7 @@ def test_rdma_without_a_network_device(tmp_path, device, check, seen, step, sele
 def test_a_lone_device_that_may_be_the_one_under_another_name(tmp_path, device):
     """It is named, and what is wrong with the selection stays the finding."""
     what, found, following = finding(observed(lone(tmp_path, *device)), {"name": "ens7"})
-    assert "No network device fits" in what
+    assert "No NIC matches" in what
     assert f"; {device[0]} ({device[1]}, 0000:c1:00.0, ACTIVE): not RoCE" in found
     assert following.startswith("Correct `select`")
 

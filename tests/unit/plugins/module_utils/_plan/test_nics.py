@@ -148,12 +148,12 @@ def test_a_fabric_nic_that_is_down_is_not_replaced(rack):
 @pytest.mark.parametrize(
     ("select", "what", "seen"),
     [
-        ({"name": "eth9"}, "No network device fits", "ens1f0np0 (mlx5_core, 0000:81:00.0, RDMA mlx5_0 ACTIVE"),
+        ({"name": "eth9"}, "No NIC matches", "ens1f0np0 (mlx5_core, 0000:81:00.0, RDMA mlx5_0 ACTIVE"),
         ({"name": "ens3f0np0"}, "that could be the fabric NIC can carry a macvlan", "member of bond0"),
-        ({"pci": "0000:81:00.7"}, "No network device fits", "0000:81:00.0"),
-        ({"driver": "vmw_pvrdma"}, "No network device fits", "mlx5_core"),
-        ({"subnet": "10.7.0.0/24"}, "No network device fits", "10.5.0.11/24"),
-        ({"name": "ens1*", "driver": "igb"}, "No network device fits", "10.5.0.11/24): not of the selected driver; "),
+        ({"pci": "0000:81:00.7"}, "No NIC matches", "0000:81:00.0"),
+        ({"driver": "vmw_pvrdma"}, "No NIC matches", "mlx5_core"),
+        ({"subnet": "10.7.0.0/24"}, "No NIC matches", "10.5.0.11/24"),
+        ({"name": "ens1*", "driver": "igb"}, "No NIC matches", "10.5.0.11/24): not of the selected driver; "),
         ({"subnet": "10.5.0.1/24"}, "expected as a CIDR", "host bits"),
         ({"subnet": "fabric"}, "expected as a CIDR", "fabric"),
         ({"driver": "mlx5_core"}, "One fabric NIC", "bond0"),
