@@ -5,9 +5,12 @@
 from __future__ import annotations
 
 import json
+import re
 import typing as t
 
 Plugin = t.Dict[str, t.Any]
+# Why a node is not Ready, as containerd and CRI-O say it, in the kubelet's words.
+NO_CNI = re.compile("cni (plugin not |config un)initialized|No CNI configuration file")
 # What cures missing files in /etc/cni/net.d.
 WRITE_AGAIN = (
     "delete the pods that write /etc/cni/net.d when they start: first the node's kube-flannel-ds or calico-node, then"

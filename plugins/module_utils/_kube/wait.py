@@ -5,14 +5,13 @@
 from __future__ import annotations
 
 import contextlib
-import re
 import time
 import typing as t
 from dataclasses import dataclass
 
 from ansible.module_utils.basic import AnsibleModule
 
-from .._common.cni import WRITE_AGAIN
+from .._common.cni import NO_CNI, WRITE_AGAIN
 from .._common.result import FabricError
 from .._model.failure import Code
 from .client import Cluster, connect
@@ -23,9 +22,6 @@ from .pod_problems import Problem
 from .query import Object
 from .readiness import ObjectWatch, ReadyOptions
 from .start_pods import PodWatch
-
-# As containerd and CRI-O say it, in the kubelet's words.
-NO_CNI = re.compile("cni (plugin not |config un)initialized|No CNI configuration file")
 
 
 class Watch(t.Protocol):

@@ -11,6 +11,7 @@ import typing as t
 import urllib.parse
 
 from .._common.addresses import Network
+from .._common.cni import NO_CNI
 from .._common.findings import Findings
 from .._common.pod_security import POD_SECURITY, PRIVILEGED
 from .._common.text import EXPIRED, shorten_list
@@ -531,6 +532,8 @@ def _check_states(hosts: Hosts, running: Running, kubectl: str, findings: Findin
     nodes = {node["name"]: node for node in running.facts.get("nodes", [])}
     members = [(host, nodes[host.node]) for host in hosts.values() if host.node in nodes]
     for host, node in members:
+        if NO_CNI.search(node.get("not_ready", "")):
+            continue  # site installs a pod network, or `cni-files` says what is missing
         if "not_ready" in node:
             findings.warning(
                 "node-ready",

@@ -21,11 +21,12 @@ from .._kube.pod_exec import Output, run_in_pod
 from .._kube.pod_problems import SANDBOX_EVENTS, sandbox_failures
 from .._kube.query import Object, by_name, query, quoted
 from .._model.plan import Plan
-from .._model.probe import Answer, Crossing, HostTraffic, PingPair, PodFacts, Probe, Traffic, TrafficFacts
+from .._model.probe import Answer, Crossing, HostTraffic, NodeFacts, PingPair, PodFacts, Probe, Traffic, TrafficFacts
 from .._model.stacks import has_rdma, host_nic, is_derived
 from . import pairs, parsers
 from . import pod_manifests as objects
 from . import pods as pod_data
+from .catalog import NOT_READY
 from .cluster_facts import Nodes, cluster_facts
 from .pods import LABEL, End, Options, Pods
 from .telling import telling_line
@@ -87,9 +88,20 @@ def probe(cluster: Cluster, plan: Plan, options: Options) -> Probe:
         facts, nodes = cluster_facts(cluster, plan, pool, options.ipu, options.own_namespace)
         with namespace_for(outside) as run:
             seen = pod_facts(run, nodes)
+    facts["nodes"] = with_lost_nodes(facts["nodes"], seen["pods"])
     seconds = round(time.monotonic() - start, 1)
     head = {"probed": True, "reason": "", "seconds": seconds, "rdma_image": options.image_for(plan), "pools": pools}
     return t.cast(Probe, {**head, "any_cluster": is_derived(plan), **facts, **seen})
+
+
+def with_lost_nodes(nodes: t.Mapping[str, NodeFacts], pods: Pods) -> t.Dict[str, NodeFacts]:
+    """The nodes; one that was no longer Ready when its pod was to start is not Ready, though it was read before."""
+    found = dict(nodes)
+    for key, pod in pods.items():
+        name, (said, _colon, why) = pod_data.node_of(key), pod["reason"].partition(": ")
+        if said == NOT_READY and name in found:
+            found[name] = {**found[name], "ready": False, "reason": why}
+    return found
 
 
 def pod_facts(run: Run, nodes: Nodes) -> TrafficFacts:

@@ -570,3 +570,16 @@ def test_a_host_that_did_not_answer_and_is_no_node(reached, names, told):
     }
     found = [each for each in plan(hosts, manage_kubernetes=False)["findings"] if each["check"] == "node-distribution"]
     assert [name for each in found for name in each["hosts"]] == told
+
+
+@pytest.mark.parametrize(
+    ("why", "told"),
+    [
+        ("NodeStatusUnknown: Kubelet stopped posting node status.", ["w1"]),
+        ("KubeletNotReady: Network plugin returns error: cni plugin not initialized", []),
+    ],
+)
+def test_a_node_that_only_waits_for_its_pod_network_is_no_finding(why, told):
+    seen = cluster(nodes=[{"name": "node12", "machine_id": f"{12:032x}", "not_ready": why}])
+    found = [each for each in plan(seen)["findings"] if each["check"] == "node-ready"]
+    assert [name for each in found for name in each["hosts"]] == told

@@ -257,6 +257,14 @@ def test_pod_security_that_refuses_pods_is_no_fault_of_a_node() -> None:
         probe.probe(Api(["n0", "n1"]), plan(), options(namespace="jobs", own_namespace=False))
 
 
+def test_a_node_that_was_lost_meanwhile_is_not_ready() -> None:
+    nodes: t.Any = {name: {"ready": True, "reason": ""} for name in ("n0", "n1", "n2")}
+    reasons = {"n0": "", "n1": "the node is not Ready: Kubelet stopped: x", "n2 (second pod)": "not running after 9 s"}
+    pods: t.Any = {key: {"reason": reason} for key, reason in reasons.items()}
+    lost = {"ready": False, "reason": "Kubelet stopped: x"}
+    assert probe.with_lost_nodes(nodes, pods) == {**nodes, "n1": lost}
+
+
 def test_a_second_pod_is_on_the_networks_that_have_no_second_node() -> None:
     planned = plan(2)
     planned["networks"].append({**planned["networks"][0], "name": "lone"})
