@@ -63,14 +63,6 @@ def test_examples_show_steps(example):
     assert config.getboolean("ssh_connection", "pipelining")
 
 
-def test_a_clone_runs_as_an_example_does():
-    clone, example = configparser.ConfigParser(), configparser.ConfigParser()
-    clone.read(ROOT / "ansible.cfg", encoding="utf-8")
-    example.read(ROOT / "inventories/rack/ansible.cfg", encoding="utf-8")
-    del clone["defaults"]["collections_path"], example["defaults"]["inventory"]
-    assert clone == example
-
-
 @pytest.mark.parametrize("role", ROLES)
 def test_role_defaults_are_its_argument_spec(role):
     options = load(f"roles/{role}/meta/argument_specs.yml")["argument_specs"]["main"].get("options", {})
