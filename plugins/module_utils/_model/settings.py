@@ -49,7 +49,6 @@ class OwnMultus:
     """The stack's multus, from the variables of its role."""
 
     multus: bool = True  # whether the stack installs one
-    namespace: str = ""  # where; empty: the stack's own
 
 
 @dataclasses.dataclass(frozen=True)

@@ -12,7 +12,7 @@ from .._model.settings import Settings
 from .._model.stacks import STACKS
 from .._network.operator_upgrade import ANOTHER, CHECK, upgrade_refusal, upgrade_steps
 from .._network.releases import NETWORK_OPERATORS, parse, show
-from .running_cluster import Running
+from .running_cluster import Running, stack_home
 
 CHART = "network-operator-"  # followed by the release, in the label of its Deployment
 
@@ -21,8 +21,7 @@ def check_only_one(settings: Settings, running: t.Optional[Running], releases: R
     """Refuse a second operator, as the role would after it has changed hosts."""
     if not running or releases["stack"] != "network_operator":
         return
-    stack = STACKS["network_operator"]
-    own = f"{settings.own_multus.namespace or stack.namespace}/{stack.release}"
+    own = f"{stack_home(settings, 'network_operator')}/{STACKS['network_operator'].release}"
     others = [each for each in running.facts.get("network_operators", []) if each != own]
     if others:
         why, step = ANOTHER

@@ -21,7 +21,7 @@ from .._kubeadm.membership import REMOVED
 from .._model.observation import EMBEDDED, ClusterFacts, HostFacts
 from .._model.plan import PlannedNetwork, Releases, RunningCluster
 from .._model.settings import Settings
-from .._model.stacks import STACKS, stack_name
+from .._model.stacks import STACKS, StackName, stack_name
 from .._network.releases import parse
 from .certificates import RENEW, expired
 from .cluster import normal_endpoint
@@ -331,6 +331,11 @@ def check_attachments(running: t.Optional[Running], networks: t.Sequence[Planned
         )
 
 
+def stack_home(settings: Settings, stack: StackName) -> str:
+    """The namespace in which the site installs a stack, and with it multus."""
+    return settings.homes.get(stack) or STACKS[stack].namespace
+
+
 def multus_problem(variable: str, wanted: bool, others: t.Sequence[str]) -> t.Tuple[str, str]:
     """What is wrong with multus, if there are two or none, and what to do; both empty if nothing is wrong."""
     if wanted and others:
@@ -364,7 +369,7 @@ def check_multus(
     if not running or "multus" not in running.facts:
         return
     own, there = settings.own_multus, running.facts["multus"]
-    namespace = own.namespace or STACKS[stack_name(releases)].namespace
+    namespace = stack_home(settings, stack_name(releases))
     others = [place for place in there if not place.startswith(f"{namespace}/")]
     why, step = multus_problem("fabric_multus", own.multus, others)
     if why:
@@ -384,7 +389,7 @@ def check_pod_security(
     if not running or findings.has_error("cluster-stack"):
         return
     stack = stack_name(releases)
-    homes, kubectl = {stack: STACKS[stack].namespace, **settings.homes}, _kubectl(settings)
+    homes, kubectl = {**settings.homes, stack: stack_home(settings, stack)}, _kubectl(settings)
     installed = {
         stack: bool(networks),
         "whereabouts": bool(networks) and releases["whereabouts_standalone"],

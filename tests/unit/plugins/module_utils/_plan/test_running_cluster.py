@@ -416,8 +416,8 @@ OWN_MULTUS = "nvidia-network-operator/kube-multus-ds"
         (["kube-system/kube-multus-ds"], {"own_multus": NONE}, ""),
         (["kube-system/kube-multus-ds"], {"networks": [], "require_rdma": False}, ""),
         (["spiderpool/spiderpool-multus"], {"stack": "spiderpool"}, ""),
-        (["fabric/kube-multus-ds"], {"own_multus": OwnMultus(namespace="fabric")}, ""),
-        ([OWN_MULTUS], {"own_multus": OwnMultus(namespace="fabric")}, f"fabric_multus is true; cp1 has {OWN_MULTUS}"),
+        (["fabric/kube-multus-ds"], {"homes": {"network_operator": "fabric"}}, ""),
+        ([OWN_MULTUS], {"homes": {"network_operator": "fabric"}}, f"fabric_multus is true; cp1 has {OWN_MULTUS}"),
         ([], {"own_multus": NONE}, "fabric_multus is false; cp1 has no DaemonSet of another multus"),
         ([OWN_MULTUS], {"own_multus": NONE}, "fabric_multus is false; cp1 has no DaemonSet of another multus"),
         (None, {}, ""),  # observed by an earlier release
@@ -434,7 +434,7 @@ def test_a_cluster_has_one_multus(there, settings, seen):
     ("there", "settings", "seen"),
     [
         (["nvidia-network-operator/network-operator"], {}, ""),
-        (["fabric/network-operator"], {"own_multus": OwnMultus(namespace="fabric")}, ""),
+        (["fabric/network-operator"], {"homes": {"network_operator": "fabric"}}, ""),
         (["kube-system/"], {"stack": "spiderpool"}, ""),
         (["kube-system/"], {}, "kube-system/ (namespace/release)"),
         (["kube-system/mine"], {}, "kube-system/mine (namespace/release)"),
