@@ -15,7 +15,6 @@ from ansible_collections.ipu.fabric.tests.unit.fixtures.paths import ROOT
 LOG = ROOT / ".cache/logs/bench.log"  # shows which tasks the time of a playbook goes to
 PROFILE = {
     "ANSIBLE_CALLBACKS_ENABLED": "ansible.posix.profile_tasks",
-    "ANSIBLE_STDOUT_CALLBACK": "default",  # whose task headers are counted
     "PROFILE_TASKS_SUMMARY_ONLY": "true",
     "PROFILE_TASKS_TASK_OUTPUT_LIMIT": "15",
 }

@@ -174,7 +174,6 @@ def run_playbook(playbook: Path, *options: str, **variables: t.Any) -> subproces
     """A playbook on this machine, with the ansible-playbook of this checkout."""
     environment = {
         **os.environ,
-        "ANSIBLE_STDOUT_CALLBACK": "default",
         "ANSIBLE_COLLECTIONS_PATH": str(ROOT / ".cache" / "collections"),
         "ANSIBLE_LOCALHOST_WARNING": "false",
         "ANSIBLE_PYTHON_INTERPRETER": sys.executable,
